@@ -1,0 +1,30 @@
+//! What Gatun's crates need from a database: [`Database`], the seam on Diesel's backend types; the SQL types
+//! [`Instant`] and [`JsonDoc`] that give one schema for all three databases; the database's clock; [`statement!`],
+//! which makes a prepared statement of a piece of SQL; and [`migrate`].
+//!
+//! Apps do not use this crate directly: `job_core` and `job_lock` export what is meant for them.
+
+mod clock;
+mod connection;
+mod database;
+mod depth;
+mod migrations;
+mod statement;
+mod types;
+
+#[cfg(feature = "mysql")]
+mod mysql;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+pub use clock::now;
+pub use connection::DbConnection;
+pub use database::{Database, Fault};
+pub use depth::{roll_back_to, transaction_depth};
+pub use migrations::{MigrateError, TABLES, migrate, schema_version};
+pub use types::{Instant, JsonDoc, JsonText};
+
+#[doc(hidden)]
+pub use diesel;

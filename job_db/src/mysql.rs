@@ -1,0 +1,215 @@
+use crate::MigrateError;
+use crate::database::{Database, Fault, sealed::Sealed};
+use chrono::{DateTime, Utc};
+use diesel::connection::LoadConnection;
+use diesel::migration::{Migration, MigrationSource};
+use diesel::mysql::Mysql;
+use diesel::prelude::*;
+use diesel_migrations::{EmbeddedMigrations, embed_migrations};
+use std::time::Duration;
+
+const MIGRATIONS: EmbeddedMigrations = embed_migrations!("migrations/mysql");
+
+/// How long a process waits for another one's migration.
+const MIGRATION_WAIT_SECONDS: u32 = 300;
+
+/// Names of GET_LOCK are server-wide and at most 64 characters long.
+const MIGRATION_LOCK: &str = "CONCAT('gatun_migrate_', MD5(DATABASE()))";
+
+crate::statement! {
+    struct ExistingTables<'a> on Mysql { names: &'a str => Text } -> Text;
+    // One bind for any number of names, none of which has a comma in it.
+    "SELECT table_name FROM information_schema.tables
+     WHERE table_schema = DATABASE() AND FIND_IN_SET(table_name, " names ")"
+}
+
+crate::statement! {
+    struct Columns<'a> on Mysql { table: &'a str => Text } -> Text;
+    "SELECT column_name FROM information_schema.columns
+     WHERE table_schema = DATABASE() AND table_name = " table " ORDER BY ordinal_position"
+}
+
+crate::statement! {
+    struct MaxVersion on Mysql {} -> BigInt;
+    "SELECT COALESCE(MAX(version), 0) FROM job_schema_versions"
+}
+
+crate::statement! {
+    struct ServerVersion on Mysql {} -> Text;
+    "SELECT VERSION()"
+}
+
+crate::statement! {
+    struct TakeMigrationLock on Mysql { seconds: i64 => BigInt } -> Nullable<BigInt>;
+    "SELECT GET_LOCK(" {MIGRATION_LOCK} ", " seconds ")"
+}
+
+crate::statement! {
+    struct FreeMigrationLock on Mysql {} -> Nullable<BigInt>;
+    "SELECT RELEASE_LOCK(" {MIGRATION_LOCK} ")"
+}
+
+/// Finds the product and its version in what VERSION() says, such as `10.11.19-MariaDB-0+deb12u1` or `8.0.36`.
+fn product(version: &str) -> (&'static str, [u32; 3]) {
+    let name = if version.contains("MariaDB") {
+        "MariaDB"
+    } else {
+        "MySQL"
+    };
+    // Old replication clients were told 5.5.5- in front of MariaDB's own version.
+    let version = version.strip_prefix("5.5.5-").unwrap_or(version);
+    let mut numbers = version
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|digits| digits.parse().unwrap_or(0));
+    (name, std::array::from_fn(|_| numbers.next().unwrap_or(0)))
+}
+
+crate::statement! {
+    struct Now on Mysql {} -> crate::Instant;
+    "SELECT UTC_TIMESTAMP(6)"
+}
+
+impl Sealed for Mysql {}
+
+impl Database for Mysql {
+    const NAME: &'static str = "MySQL/MariaDB";
+    const JSON_HOLDS_NUL: bool = true;
+    const ABORTS_TRANSACTION_ON_ERROR: bool = false;
+    const NOW_SQL: &'static str = "UTC_TIMESTAMP(6)";
+
+    fn now<C>(conn: &mut C) -> QueryResult<DateTime<Utc>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Now {}.get_result(conn)
+    }
+
+    fn prepare_session<C>(conn: &mut C, statement_timeout: Duration) -> QueryResult<()>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let seconds = statement_timeout.as_secs().max(1);
+        conn.batch_execute(&format!(
+            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
+             SET SESSION innodb_lock_wait_timeout = {seconds}"
+        ))?;
+        let version: String = ServerVersion {}.get_result(conn)?;
+        // MySQL has a time limit for SELECT only.
+        let limit = match product(&version).0 {
+            "MariaDB" => format!("SET SESSION max_statement_time = {seconds}"),
+            _ => format!("SET SESSION max_execution_time = {}", seconds * 1000),
+        };
+        conn.batch_execute(&limit)
+    }
+
+    fn write_transaction<C, T, E>(conn: &mut C, work: impl FnOnce(&mut C) -> Result<T, E>) -> Result<T, E>
+    where
+        C: LoadConnection<Backend = Self>,
+        E: From<diesel::result::Error>,
+    {
+        conn.transaction(work)
+    }
+
+    fn fault_of_message(message: &str) -> Fault {
+        let any = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
+        if any(&[
+            "Deadlock found",
+            "Lock wait timeout exceeded",
+            "Query execution was interrupted",
+            "maximum statement execution time exceeded",
+            "Record has changed since last read",
+        ]) {
+            Fault::Contended
+        } else if any(&[
+            "server has gone away",
+            "Lost connection",
+            "Server shutdown in progress",
+            "Can't connect",
+            "Connection was killed",
+            "Commands out of sync",
+        ]) {
+            Fault::Disconnected
+        } else {
+            Fault::Other
+        }
+    }
+
+    fn check_server<C>(conn: &mut C) -> Result<(), MigrateError>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let text: String = ServerVersion {}.get_result(conn)?;
+        let (name, version) = product(&text);
+        // SKIP LOCKED and JSON_TABLE came with these.
+        let oldest = if name == "MariaDB" { [10, 6, 0] } else { [8, 0, 4] };
+        if version < oldest {
+            return Err(MigrateError::ServerTooOld {
+                server: format!("{name} {text}"),
+                needed: "MySQL 8.0.4 or later, or MariaDB 10.6 or later",
+            });
+        }
+        Ok(())
+    }
+
+    fn existing_tables<C>(conn: &mut C, tables: &[&str]) -> QueryResult<Vec<String>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        ExistingTables {
+            names: &tables.join(","),
+        }
+        .load(conn)
+    }
+
+    fn columns<C>(conn: &mut C, table: &str) -> QueryResult<Vec<String>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Columns { table }.load(conn)
+    }
+
+    fn max_version<C>(conn: &mut C) -> Result<i64, MigrateError>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Ok(MaxVersion {}.get_result(conn)?)
+    }
+
+    fn migrate_alone<C>(
+        conn: &mut C,
+        work: impl FnOnce(&mut C) -> Result<usize, MigrateError>,
+    ) -> Result<usize, MigrateError>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let got: Option<i64> = TakeMigrationLock {
+            seconds: MIGRATION_WAIT_SECONDS.into(),
+        }
+        .get_result(conn)?;
+        if got != Some(1) {
+            return Err(MigrateError::Busy(MIGRATION_WAIT_SECONDS));
+        }
+        let result = work(conn);
+        let freed = FreeMigrationLock {}.get_result::<Option<i64>>(conn);
+        let ran = result?;
+        freed?;
+        Ok(ran)
+    }
+
+    fn migrations() -> Result<Vec<Box<dyn Migration<Self>>>, MigrateError> {
+        crate::migrations::embedded(MigrationSource::<Self>::migrations(&MIGRATIONS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::product;
+
+    #[test]
+    fn product_and_version_are_found_in_what_servers_say() {
+        assert_eq!(product("10.11.19-MariaDB-0+deb12u1"), ("MariaDB", [10, 11, 19]));
+        assert_eq!(product("5.5.5-10.5.8-MariaDB"), ("MariaDB", [10, 5, 8]));
+        assert_eq!(product("8.0.36"), ("MySQL", [8, 0, 36]));
+        assert_eq!(product("8.4.0-commercial"), ("MySQL", [8, 4, 0]));
+    }
+}

@@ -1,0 +1,168 @@
+use crate::MigrateError;
+use crate::database::{Database, Fault, sealed::Sealed};
+use chrono::{DateTime, Utc};
+use diesel::connection::LoadConnection;
+use diesel::migration::{Migration, MigrationSource};
+use diesel::pg::Pg;
+use diesel::prelude::*;
+use diesel_migrations::{EmbeddedMigrations, embed_migrations};
+use std::time::Duration;
+
+const MIGRATIONS: EmbeddedMigrations = embed_migrations!("migrations/postgres");
+
+/// The oldest server: `plan_cache_mode` and inlined CTEs came with it.
+const OLDEST: i32 = 120_000;
+
+crate::statement! {
+    struct ExistingTables<'a> on Pg { names: Vec<&'a str> => Array<Text> } -> Text;
+    "SELECT relname::text FROM pg_catalog.pg_class
+     WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f') AND relname = ANY (" names ")"
+}
+
+crate::statement! {
+    struct Columns<'a> on Pg { table: &'a str => Text } -> Text;
+    "SELECT attname::text FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
+     WHERE c.relnamespace = current_schema()::regnamespace AND c.relname = " table "
+       AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
+}
+
+crate::statement! {
+    struct MaxVersion on Pg {} -> BigInt;
+    "SELECT coalesce(max(version), 0) FROM job_schema_versions"
+}
+
+crate::statement! {
+    struct ServerVersion on Pg {} -> (Integer, Text);
+    "SELECT current_setting('server_version_num')::int, current_setting('server_version')"
+}
+
+crate::statement! {
+    struct Now on Pg {} -> crate::Instant;
+    "SELECT clock_timestamp()"
+}
+
+impl Sealed for Pg {}
+
+impl Database for Pg {
+    const NAME: &'static str = "PostgreSQL";
+    const JSON_HOLDS_NUL: bool = false;
+    const ABORTS_TRANSACTION_ON_ERROR: bool = true;
+    const NOW_SQL: &'static str = "now()";
+
+    fn now<C>(conn: &mut C) -> QueryResult<DateTime<Utc>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Now {}.get_result(conn)
+    }
+
+    fn prepare_session<C>(conn: &mut C, statement_timeout: Duration) -> QueryResult<()>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let millis = statement_timeout.as_millis().max(1);
+        conn.batch_execute(&format!(
+            "SET statement_timeout = {millis}; SET lock_timeout = {millis};
+             SET idle_in_transaction_session_timeout = {millis};
+             SET default_transaction_isolation = 'read committed';
+             SET plan_cache_mode = 'force_generic_plan'"
+        ))
+    }
+
+    fn write_transaction<C, T, E>(conn: &mut C, work: impl FnOnce(&mut C) -> Result<T, E>) -> Result<T, E>
+    where
+        C: LoadConnection<Backend = Self>,
+        E: From<diesel::result::Error>,
+    {
+        conn.transaction(work)
+    }
+
+    fn fault_of_message(message: &str) -> Fault {
+        let any = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
+        if any(&[
+            "deadlock detected",
+            "could not serialize access",
+            "could not obtain lock",
+            "due to lock timeout",
+            "due to statement timeout",
+        ]) {
+            Fault::Contended
+        } else if any(&[
+            "server closed the connection",
+            "terminating connection",
+            "no connection to the server",
+            "connection not open",
+            "connection is closed",
+            "the database system is",
+            "could not connect",
+            "could not receive data from server",
+            "could not send data to server",
+            "SSL connection has been closed",
+            "SSL SYSCALL error",
+            "connection to server",
+        ]) {
+            Fault::Disconnected
+        } else {
+            Fault::Other
+        }
+    }
+
+    fn check_server<C>(conn: &mut C) -> Result<(), MigrateError>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let (number, version): (i32, String) = ServerVersion {}.get_result(conn)?;
+        if number < OLDEST {
+            return Err(MigrateError::ServerTooOld {
+                server: format!("PostgreSQL {version}"),
+                needed: "PostgreSQL 12 or later",
+            });
+        }
+        Ok(())
+    }
+
+    fn existing_tables<C>(conn: &mut C, tables: &[&str]) -> QueryResult<Vec<String>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        ExistingTables {
+            names: tables.to_vec(),
+        }
+        .load(conn)
+    }
+
+    fn columns<C>(conn: &mut C, table: &str) -> QueryResult<Vec<String>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Columns { table }.load(conn)
+    }
+
+    fn max_version<C>(conn: &mut C) -> Result<i64, MigrateError>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Ok(MaxVersion {}.get_result(conn)?)
+    }
+
+    fn migrate_alone<C>(
+        conn: &mut C,
+        work: impl FnOnce(&mut C) -> Result<usize, MigrateError>,
+    ) -> Result<usize, MigrateError>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        conn.transaction(|conn| {
+            // A higher level would look at the tables with a snapshot from before the wait for the lock.
+            conn.batch_execute(
+                "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+                 SELECT pg_advisory_xact_lock(hashtext('gatun'), hashtext(current_schema()))",
+            )?;
+            work(conn)
+        })
+    }
+
+    fn migrations() -> Result<Vec<Box<dyn Migration<Self>>>, MigrateError> {
+        crate::migrations::embedded(MigrationSource::<Self>::migrations(&MIGRATIONS))
+    }
+}

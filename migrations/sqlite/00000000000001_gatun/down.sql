@@ -1,0 +1,11 @@
+DROP VIEW IF EXISTS jobs_with_status;
+DROP TABLE IF EXISTS locks;
+DROP TABLE IF EXISTS workers;
+DROP TABLE IF EXISTS unique_keys;
+DROP TABLE IF EXISTS job_failures;
+DROP TABLE IF EXISTS jobs_finished;
+DROP TABLE IF EXISTS jobs_processing;
+DROP TABLE IF EXISTS jobs_new;
+DROP TABLE IF EXISTS jobs_scheduled;
+DROP TABLE IF EXISTS jobs;
+DROP TABLE IF EXISTS job_schema_versions;
