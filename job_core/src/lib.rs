@@ -1,1 +1,33 @@
-//! x
+//! Jobs for Diesel apps: define a kind of job, enqueue it in your own transaction, find it, change it. The worker that
+//! performs them is in the crate `job_worker`.
+//!
+//! This crate starts no thread and never sleeps.
+
+pub mod backend;
+pub mod backoff;
+mod claim;
+mod enqueue;
+mod error;
+pub mod housekeeping;
+mod job;
+pub mod limits;
+mod new_job;
+pub mod notify;
+mod outcome;
+mod perform;
+mod run;
+pub mod schema;
+mod status;
+mod worker_row;
+
+pub use backend::{JobBackend, JobConnection};
+pub use claim::{ClaimRequest, ClaimedJob, Ticket, claim, complete_all, completed, lanes, release_all};
+pub use error::{EnqueueError, JobError};
+pub use job::{Counts, Failure, Job, JobFilter};
+pub use job_db::{Database, Fault, JsonText, MigrateError, migrate, now, schema_version};
+pub use new_job::NewJob;
+pub use outcome::{Outcome, When, cancel, fail_for_good, snooze, snooze_until};
+pub use perform::Perform;
+pub use run::{Connections, Run};
+pub use status::Status;
+pub use worker_row::WorkerRow;

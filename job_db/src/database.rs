@@ -38,6 +38,9 @@ pub trait Database: Backend + sealed::Sealed + Sized + 'static {
     /// An SQL expression for the current instant by the database's clock, of type [`Instant`](crate::Instant).
     const NOW_SQL: &'static str;
 
+    /// The SQL before and behind a number of microseconds, for the instant so far from now.
+    const AFTER_SQL: (&'static str, &'static str);
+
     /// The time by the database's clock.
     fn now<C>(conn: &mut C) -> QueryResult<DateTime<Utc>>
     where
@@ -48,8 +51,8 @@ pub trait Database: Backend + sealed::Sealed + Sized + 'static {
     where
         C: LoadConnection<Backend = Self>;
 
-    /// Begins a transaction that writes, and runs `work` in it; on SQLite the write lock is taken at once.
-    /// Inside an open transaction it nests as a savepoint.
+    /// Runs `work` in a transaction at READ COMMITTED; on SQLite the write lock is taken at once. Inside an open
+    /// transaction it nests as a savepoint, at that one's isolation level.
     fn write_transaction<C, T, E>(conn: &mut C, work: impl FnOnce(&mut C) -> Result<T, E>) -> Result<T, E>
     where
         C: LoadConnection<Backend = Self>,

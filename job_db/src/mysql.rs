@@ -76,6 +76,7 @@ impl Database for Mysql {
     const JSON_HOLDS_NUL: bool = true;
     const ABORTS_TRANSACTION_ON_ERROR: bool = false;
     const NOW_SQL: &'static str = "UTC_TIMESTAMP(6)";
+    const AFTER_SQL: (&'static str, &'static str) = ("UTC_TIMESTAMP(6) + INTERVAL ", " MICROSECOND");
 
     fn now<C>(conn: &mut C) -> QueryResult<DateTime<Utc>>
     where
@@ -107,6 +108,10 @@ impl Database for Mysql {
         C: LoadConnection<Backend = Self>,
         E: From<diesel::result::Error>,
     {
+        // It holds for the next transaction only, and fails inside one.
+        if crate::transaction_depth(conn) == 0 {
+            conn.batch_execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
+        }
         conn.transaction(work)
     }
 

@@ -47,7 +47,10 @@ impl Database for Pg {
     const NAME: &'static str = "PostgreSQL";
     const JSON_HOLDS_NUL: bool = false;
     const ABORTS_TRANSACTION_ON_ERROR: bool = true;
-    const NOW_SQL: &'static str = "now()";
+    // Not now(), which stands still in a caller's long transaction.
+    const NOW_SQL: &'static str = "statement_timestamp()";
+    const AFTER_SQL: (&'static str, &'static str) =
+        ("statement_timestamp() + ", " * interval '1 microsecond'");
 
     fn now<C>(conn: &mut C) -> QueryResult<DateTime<Utc>>
     where
@@ -74,7 +77,13 @@ impl Database for Pg {
         C: LoadConnection<Backend = Self>,
         E: From<diesel::result::Error>,
     {
-        conn.transaction(work)
+        let outermost = crate::transaction_depth(conn) == 0;
+        conn.transaction(|conn| {
+            if outermost {
+                conn.batch_execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
+            }
+            work(conn)
+        })
     }
 
     fn fault_of_message(message: &str) -> Fault {

@@ -53,6 +53,10 @@ impl Database for Sqlite {
     const JSON_HOLDS_NUL: bool = true;
     const ABORTS_TRANSACTION_ON_ERROR: bool = false;
     const NOW_SQL: &'static str = NOW;
+    const AFTER_SQL: (&'static str, &'static str) = (
+        "(CAST(ROUND((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000) + ",
+        "",
+    );
 
     fn now<C>(conn: &mut C) -> QueryResult<DateTime<Utc>>
     where

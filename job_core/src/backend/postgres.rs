@@ -1,0 +1,293 @@
+//! PostgreSQL: each verb on many jobs is one statement, with arrays for binds. `= ANY (ARRAY (subselect))` runs the
+//! subselect once in every plan, which `IN` does not.
+
+use super::{Ending, JobBackend, row};
+use crate::claim::{ClaimRequest, ClaimedJob, Ticket};
+use crate::new_job::{NewRow, micros};
+use crate::outcome::When;
+use crate::{Failure, Job, JobError, Status, WorkerRow, job, limits, notify};
+use chrono::{DateTime, Utc};
+use diesel::connection::LoadConnection;
+use diesel::pg::Pg;
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Text};
+
+#[cfg(feature = "listen")]
+pub(super) mod listen;
+
+portable_statements!(Pg);
+
+/// The channel on which workers are woken; it carries no data.
+const WAKE: &str = "pg_notify('gatun', '')";
+
+statement! {
+    struct EnqueuePlain<'a> on Pg {
+        kind: &'a str => Text, queue: &'a str => Text, priority: i32 => Integer, max_attempts: i32 => Integer,
+        args: &'a JsonText => JsonDoc, wake: bool => Bool,
+    } -> (BigInt, Instant);
+    "WITH j AS (INSERT INTO jobs (kind, queue, priority, max_attempts, args, created_at)
+         VALUES (" kind ", " queue ", " priority ", " max_attempts ", " args ", " {NOW} ") RETURNING id, created_at),
+     n AS (INSERT INTO jobs_new (queue, priority, job_id, kind, attempts, uncharged)
+         SELECT " queue ", " priority ", id, " kind ", 0, 0 FROM j)
+     SELECT id, created_at FROM j WHERE CASE WHEN " wake " THEN " {WAKE} "::text = '' ELSE true END"
+}
+statement! {
+    // The order of the keys keeps two bulks with the same keys from waiting for each other.
+    struct EnqueueMany<'a> on Pg {
+        kinds: Vec<&'a str> => Array<Text>, queues: Vec<&'a str> => Array<Text>, priorities: Vec<i32> => Array<Integer>,
+        max_attempts: Vec<i32> => Array<Integer>, args: Vec<&'a JsonText> => Array<JsonDoc>,
+        keys: Vec<Option<&'a str>> => Array<Nullable<Text>>,
+        run_ats: Vec<Option<DateTime<Utc>>> => Array<Nullable<Instant>>,
+        run_ins: Vec<Option<i64>> => Array<Nullable<BigInt>>, wake: bool => Bool,
+    } -> (BigInt, BigInt);
+    "WITH input AS MATERIALIZED (
+         SELECT nextval('jobs_id_seq') AS id, position - 1 AS position, kind, queue, priority, max_attempts, args,
+                unique_key, coalesce(run_at, " {AFTER} "run_in" {MICROS} ") AS run_at
+         FROM unnest(" kinds ", " queues ", " priorities ", " max_attempts ", " args ", " keys ", " run_ats ", "
+              run_ins ") WITH ORDINALITY
+              AS i (kind, queue, priority, max_attempts, args, unique_key, run_at, run_in, position)),
+     k AS (INSERT INTO unique_keys (unique_key, job_id)
+         SELECT unique_key, id FROM input WHERE unique_key IS NOT NULL ORDER BY unique_key, id
+         ON CONFLICT DO NOTHING RETURNING job_id),
+     free AS (SELECT * FROM input WHERE unique_key IS NULL OR id IN (SELECT job_id FROM k)),
+     j AS (INSERT INTO jobs (id, kind, queue, priority, max_attempts, args, unique_key, created_at)
+         SELECT id, kind, queue, priority, max_attempts, args, unique_key, " {NOW} " FROM free),
+     n AS (INSERT INTO jobs_new (queue, priority, job_id, kind, attempts, uncharged)
+         SELECT queue, priority, id, kind, 0, 0 FROM free WHERE run_at IS NULL OR run_at <= " {NOW} "),
+     s AS (INSERT INTO jobs_scheduled (run_at, job_id, attempts, uncharged)
+         SELECT run_at, id, 0, 0 FROM free WHERE run_at > " {NOW} "),
+     w AS MATERIALIZED (SELECT CASE WHEN " wake " THEN " {WAKE} "::text END AS woken)
+     SELECT position, id FROM free, w"
+}
+statement! {
+    struct KeyHolder<'a> on Pg { key: &'a str => Text } -> BigInt;
+    "SELECT job_id FROM unique_keys WHERE unique_key = " key
+}
+statement! {
+    struct TakeKey<'a> on Pg { key: &'a str => Text, job_id: i64 => BigInt } -> ();
+    "INSERT INTO unique_keys (unique_key, job_id) VALUES (" key ", " job_id ") ON CONFLICT DO NOTHING"
+}
+statement! {
+    // A loose index scan: one step per priority, however many jobs there are.
+    struct Lanes<'a> on Pg { queues: &'a [String] => Array<Text> } -> (Text, Integer);
+    "SELECT q.queue, l.priority FROM unnest(" queues ") WITH ORDINALITY AS q (queue, position), LATERAL (
+         WITH RECURSIVE p AS (
+             (SELECT priority FROM jobs_new WHERE queue = q.queue ORDER BY priority LIMIT 1)
+             UNION ALL
+             SELECT (SELECT n.priority FROM jobs_new n WHERE n.queue = q.queue AND n.priority > p.priority
+                     ORDER BY n.priority LIMIT 1) FROM p WHERE p.priority IS NOT NULL)
+         SELECT priority FROM p WHERE priority IS NOT NULL) l
+     ORDER BY q.position, l.priority"
+}
+statement! {
+    struct Claim<'a> on Pg {
+        worker: i64 => BigInt, queue: &'a str => Text, priority: i32 => Integer, after: i64 => BigInt,
+        kinds: &'a [String] => Array<Text>, limit: i64 => BigInt,
+    } -> (BigInt, Text, JsonDoc, Integer, Nullable<Text>, Integer, Integer, Instant);
+    "WITH d AS (DELETE FROM jobs_new WHERE ctid = ANY (ARRAY (
+         SELECT ctid FROM jobs_new WHERE queue = " queue " AND priority = " priority " AND job_id > " after "
+             AND kind = ANY (" kinds ") AND EXISTS (SELECT 1 FROM workers WHERE id = " worker ")
+         ORDER BY job_id LIMIT " limit " FOR UPDATE SKIP LOCKED)) RETURNING job_id, attempts, uncharged),
+     p AS (INSERT INTO jobs_processing (job_id, worker, attempts, uncharged, started_at)
+         SELECT job_id, " worker ", attempts + 1, uncharged, " {NOW} " FROM d
+         RETURNING job_id, attempts, uncharged, started_at)
+     SELECT j.id, j.kind, j.args, j.max_attempts, j.unique_key, p.attempts, p.uncharged, p.started_at
+     FROM p CROSS JOIN LATERAL (SELECT * FROM jobs WHERE jobs.id = p.job_id OFFSET 0) j"
+}
+statement! {
+    // The common case: no results, no keys, all in the same attempt.
+    struct CompletePlain<'a> on Pg {
+        ids: &'a [i64] => Array<BigInt>, worker: i64 => BigInt, attempts: i32 => Integer,
+    } -> BigInt;
+    "WITH d AS (DELETE FROM jobs_processing
+         WHERE job_id = ANY (" ids ") AND worker = " worker " AND attempts = " attempts " RETURNING *)
+     INSERT INTO jobs_finished (job_id, status, attempts, uncharged, started_at, finished_at, worker)
+     SELECT job_id, 3, attempts, uncharged, started_at, " {NOW} ", worker FROM d RETURNING job_id"
+}
+statement! {
+    struct CompleteFull<'a> on Pg {
+        ids: &'a [i64] => Array<BigInt>, results: Vec<Option<&'a JsonText>> => Array<Nullable<JsonDoc>>,
+        worker: i64 => BigInt, attempts: i32 => Integer,
+    } -> BigInt;
+    "WITH d AS (DELETE FROM jobs_processing
+         WHERE job_id = ANY (" ids ") AND worker = " worker " AND attempts = " attempts " RETURNING *),
+     k AS (DELETE FROM unique_keys WHERE job_id = ANY (ARRAY (SELECT job_id FROM d)))
+     INSERT INTO jobs_finished (job_id, status, attempts, uncharged, started_at, finished_at, worker, result)
+     SELECT d.job_id, 3, attempts, uncharged, started_at, " {NOW} ", worker, r.result
+     FROM d JOIN unnest(" ids ", " results ") AS r (job_id, result) ON r.job_id = d.job_id RETURNING job_id"
+}
+statement! {
+    struct Promote on Pg { limit: i64 => BigInt } -> ();
+    "WITH d AS (DELETE FROM jobs_scheduled WHERE ctid = ANY (ARRAY (
+         SELECT ctid FROM jobs_scheduled WHERE run_at <= " {NOW} " ORDER BY run_at, job_id LIMIT " limit "
+         FOR UPDATE SKIP LOCKED)) RETURNING job_id, attempts, uncharged)
+     INSERT INTO jobs_new (queue, priority, job_id, kind, attempts, uncharged)
+     SELECT j.queue, j.priority, j.id, j.kind, d.attempts, d.uncharged
+     FROM d CROSS JOIN LATERAL (SELECT * FROM jobs WHERE jobs.id = d.job_id OFFSET 0) j"
+}
+statement! {
+    struct DeleteFacts<'a> on Pg { ids: &'a [i64] => Array<BigInt> } -> ();
+    "WITH f AS (DELETE FROM job_failures WHERE job_id = ANY (" ids "))
+     DELETE FROM jobs WHERE id = ANY (" ids ")"
+}
+statement! {
+    struct DeleteAllFinished<'a> on Pg { ids: &'a [i64] => Array<BigInt> } -> BigInt;
+    "WITH s AS (DELETE FROM jobs_finished WHERE job_id = ANY (" ids ") RETURNING job_id),
+     f AS (DELETE FROM job_failures WHERE job_id = ANY (ARRAY (SELECT job_id FROM s)))
+     DELETE FROM jobs WHERE id = ANY (ARRAY (SELECT job_id FROM s)) RETURNING id"
+}
+statement! {
+    struct Notify on Pg {} -> Text;
+    "SELECT " {WAKE} "::text"
+}
+
+impl JobBackend for Pg {
+    const ENQUEUES_IN_ONE_STATEMENT: bool = true;
+    const MAX_ROWS_PER_STATEMENT: usize = 100_000;
+    const MAX_BYTES_PER_STATEMENT: usize = 64 << 20;
+    const CAN_NOTIFY: bool = true;
+
+    portable_methods!();
+
+    fn find_latest<C: LoadConnection<Backend = Self>>(
+        conn: &mut C,
+        id: i64,
+    ) -> Result<Option<Job>, JobError> {
+        Self::find(conn, id)
+    }
+
+    fn enqueue_plain<C: LoadConnection<Backend = Self>>(conn: &mut C, row: NewRow) -> QueryResult<Job> {
+        let (id, created_at) = EnqueuePlain {
+            kind: row.kind,
+            queue: &row.queue,
+            priority: row.priority,
+            max_attempts: row.max_attempts,
+            args: &row.args,
+            wake: notify::due(),
+        }
+        .get_result(conn)?;
+        Ok(Job {
+            id,
+            kind: row.kind.to_owned(),
+            queue: row.queue,
+            priority: row.priority,
+            max_attempts: row.max_attempts,
+            unique_key: None,
+            created_at,
+            args: row.args,
+            state: job::State::NEW,
+        })
+    }
+
+    fn enqueue_many<C: LoadConnection<Backend = Self>>(
+        conn: &mut C,
+        rows: &[&NewRow],
+    ) -> QueryResult<Vec<(usize, i64)>> {
+        let made: Vec<(i64, i64)> = EnqueueMany {
+            kinds: rows.iter().map(|row| row.kind).collect(),
+            queues: rows.iter().map(|row| row.queue.as_str()).collect(),
+            priorities: rows.iter().map(|row| row.priority).collect(),
+            max_attempts: rows.iter().map(|row| row.max_attempts).collect(),
+            args: rows.iter().map(|row| &row.args).collect(),
+            keys: rows.iter().map(|row| row.unique_key.as_deref()).collect(),
+            run_ats: rows.iter().map(|row| row.run_at()).collect(),
+            run_ins: rows.iter().map(|row| row.run_in_micros()).collect(),
+            wake: notify::due(),
+        }
+        .load(conn)?;
+        Ok(made
+            .into_iter()
+            .map(|(position, id)| (usize::try_from(position).unwrap_or(usize::MAX), id))
+            .collect())
+    }
+
+    fn key_holder<C: LoadConnection<Backend = Self>>(conn: &mut C, key: &str) -> QueryResult<Option<i64>> {
+        KeyHolder { key }.get_result(conn).optional()
+    }
+
+    fn take_key<C: LoadConnection<Backend = Self>>(
+        conn: &mut C,
+        key: &str,
+        job_id: i64,
+    ) -> QueryResult<bool> {
+        Ok(TakeKey { key, job_id }.execute(conn)? == 1)
+    }
+
+    fn lanes<C: LoadConnection<Backend = Self>>(
+        conn: &mut C,
+        queues: &[String],
+    ) -> QueryResult<Vec<(String, i32)>> {
+        Lanes { queues }.load(conn)
+    }
+
+    fn claim<C: LoadConnection<Backend = Self>>(
+        conn: &mut C,
+        request: &ClaimRequest<'_>,
+    ) -> QueryResult<Vec<ClaimedJob>> {
+        let rows: Vec<row::ClaimedRow> = Claim {
+            worker: request.worker,
+            queue: request.queue,
+            priority: request.priority,
+            after: request.after,
+            kinds: request.kinds,
+            limit: request.limit,
+        }
+        .load(conn)?;
+        Ok(rows
+            .into_iter()
+            .map(|row| row::claimed(request.worker, row))
+            .collect())
+    }
+
+    fn complete<C: LoadConnection<Backend = Self>>(
+        conn: &mut C,
+        worker: i64,
+        completions: &[(Ticket, Option<JsonText>)],
+    ) -> QueryResult<Vec<i64>> {
+        // One statement per number of attempts, which is the fence; nearly always there is but one.
+        let mut order: Vec<&(Ticket, Option<JsonText>)> = completions.iter().collect();
+        order.sort_by_key(|(ticket, _)| (ticket.attempts, ticket.job_id));
+        let mut recorded = Vec::with_capacity(order.len());
+        for group in order.chunk_by(|a, b| a.0.attempts == b.0.attempts) {
+            let attempts = group[0].0.attempts;
+            let ids: Vec<i64> = group.iter().map(|(ticket, _)| ticket.job_id).collect();
+            let plain = group
+                .iter()
+                .all(|(ticket, result)| result.is_none() && !ticket.unique);
+            let done: Vec<i64> = if plain {
+                CompletePlain {
+                    ids: &ids,
+                    worker,
+                    attempts,
+                }
+                .load(conn)?
+            } else {
+                CompleteFull {
+                    ids: &ids,
+                    results: group.iter().map(|(_, result)| result.as_ref()).collect(),
+                    worker,
+                    attempts,
+                }
+                .load(conn)?
+            };
+            recorded.extend(done);
+        }
+        Ok(recorded)
+    }
+
+    fn delete_facts<C: LoadConnection<Backend = Self>>(conn: &mut C, ids: &[i64]) -> QueryResult<()> {
+        DeleteFacts { ids }.execute(conn).map(|_| ())
+    }
+
+    fn promote<C: LoadConnection<Backend = Self>>(conn: &mut C, limit: i64) -> QueryResult<usize> {
+        Promote { limit }.execute(conn)
+    }
+
+    fn delete_finished<C: LoadConnection<Backend = Self>>(conn: &mut C, ids: &[i64]) -> QueryResult<usize> {
+        Ok(DeleteAllFinished { ids }.load::<i64>(conn)?.len())
+    }
+
+    fn notify<C: LoadConnection<Backend = Self>>(conn: &mut C) -> QueryResult<()> {
+        Notify {}.get_result::<String>(conn).map(|_| ())
+    }
+}

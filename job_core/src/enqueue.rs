@@ -1,0 +1,109 @@
+//! From a checked job to its rows, on the caller's connection and in its transaction.
+
+use crate::backend::JobBackend;
+use crate::new_job::NewRow;
+use crate::{EnqueueError, Job, JobConnection, NewJob};
+use diesel::result::{DatabaseErrorKind, Error};
+use job_db::{Database, transaction_depth};
+
+/// How often the holder of a unique key may vanish between our insert and our look before we give up.
+const KEY_TRIES: u32 = 16;
+
+/// Enqueues one job.
+pub(crate) fn one<C: JobConnection>(conn: &mut C, row: NewRow) -> Result<Job, EnqueueError> {
+    if row.unique_key.is_none() && row.when.is_none() {
+        return Ok(C::Db::enqueue_plain(conn, row)?);
+    }
+    let ids = many(conn, &[row])?;
+    let job = C::Db::find_latest(conn, ids[0]).map_err(Error::from)?;
+    Ok(job.ok_or(Error::NotFound)?)
+}
+
+/// Enqueues all, or none where there is an error, and gives their ids in the order of the input.
+pub(crate) fn all<C, I>(conn: &mut C, jobs: I) -> Result<Vec<i64>, EnqueueError>
+where
+    C: JobConnection,
+    I: IntoIterator,
+    I::Item: Into<NewJob>,
+{
+    let rows = jobs
+        .into_iter()
+        .map(|job| job.into().check::<C::Db>())
+        .collect::<Result<Vec<_>, _>>()?;
+    many(conn, &rows)
+}
+
+fn many<C: JobConnection>(conn: &mut C, rows: &[NewRow]) -> Result<Vec<i64>, EnqueueError> {
+    let keyed = rows.iter().any(|row| row.unique_key.is_some());
+    let nested = transaction_depth(conn) > 0;
+    // PostgreSQL does it in one statement, which needs no transaction around it; but a serialization failure on a
+    // unique key would end the caller's transaction.
+    let result = if C::Db::ENQUEUES_IN_ONE_STATEMENT && !keyed && chunks::<C::Db>(rows).count() <= 1 {
+        insert(conn, rows)
+    } else if nested {
+        conn.transaction(|conn| insert(conn, rows))
+    } else {
+        C::Db::write_transaction(conn, |conn| insert(conn, rows))
+    };
+    match result {
+        Err(EnqueueError::Database(Error::DatabaseError(DatabaseErrorKind::SerializationFailure, _)))
+            if keyed && C::Db::ABORTS_TRANSACTION_ON_ERROR =>
+        {
+            Err(EnqueueError::Serialization)
+        }
+        result => result,
+    }
+}
+
+fn insert<C: JobConnection>(conn: &mut C, rows: &[NewRow]) -> Result<Vec<i64>, EnqueueError> {
+    let mut ids = Vec::with_capacity(rows.len());
+    for chunk in chunks::<C::Db>(rows) {
+        ids.extend(insert_chunk(conn, chunk)?);
+    }
+    Ok(ids)
+}
+
+/// Inserts what has no key or whose key is free; for the others it finds the job that holds the key.
+fn insert_chunk<C: JobConnection>(conn: &mut C, rows: &[NewRow]) -> Result<Vec<i64>, EnqueueError> {
+    let mut ids: Vec<Option<i64>> = vec![None; rows.len()];
+    for _ in 0..KEY_TRIES {
+        let open: Vec<usize> = (0..rows.len()).filter(|&at| ids[at].is_none()).collect();
+        if open.is_empty() {
+            break;
+        }
+        let batch: Vec<&NewRow> = open.iter().map(|&at| &rows[at]).collect();
+        for (position, id) in C::Db::enqueue_many(conn, &batch)? {
+            ids[open[position]] = Some(id);
+        }
+        for at in open {
+            if let (None, Some(key)) = (ids[at], &rows[at].unique_key) {
+                ids[at] = C::Db::key_holder(conn, key)?;
+            }
+        }
+    }
+    ids.into_iter()
+        .collect::<Option<Vec<i64>>>()
+        .ok_or(EnqueueError::KeyUnsettled)
+}
+
+/// Cuts the rows so that no statement is too large for the database.
+fn chunks<DB: JobBackend>(rows: &[NewRow]) -> impl Iterator<Item = &[NewRow]> {
+    let mut rest = rows;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let mut bytes = 0;
+        let fitting = rest
+            .iter()
+            .take(DB::MAX_ROWS_PER_STATEMENT)
+            .take_while(|row| {
+                bytes += row.args.0.len() + row.queue.len() + 200;
+                bytes <= DB::MAX_BYTES_PER_STATEMENT
+            })
+            .count();
+        let (chunk, others) = rest.split_at(fitting.max(1));
+        rest = others;
+        Some(chunk)
+    })
+}

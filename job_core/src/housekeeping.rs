@@ -1,0 +1,113 @@
+//! What some worker must do now and then for all: promote what is due, rescue what dead workers held, prune what is old.
+
+use crate::backend::JobBackend;
+use crate::new_job::micros;
+use crate::outcome::Outcome;
+use crate::{JobConnection, JobError, Status, backoff};
+use job_db::Database;
+use std::time::Duration;
+
+/// Moves up to `limit` jobs that are due from `jobs_scheduled` to `jobs_new`, and gives how many it moved.
+///
+/// # Errors
+/// What the database says.
+pub fn promote<C: JobConnection>(conn: &mut C, limit: i64) -> Result<usize, JobError> {
+    let moved = C::Db::promote(conn, limit)?;
+    if moved > 0 {
+        crate::notify::wake(conn);
+    }
+    Ok(moved)
+}
+
+/// How long until the next scheduled job is due; zero where one is overdue, `None` where none is scheduled.
+///
+/// # Errors
+/// What the database says.
+pub fn next_due<C: JobConnection>(conn: &mut C) -> Result<Option<Duration>, JobError> {
+    let Some(run_at) = C::Db::next_run_at(conn)? else {
+        return Ok(None);
+    };
+    let now = job_db::now(conn)?;
+    Ok(Some((run_at - now).to_std().unwrap_or_default()))
+}
+
+/// The workers that have not beaten for `age`.
+///
+/// # Errors
+/// What the database says.
+pub fn silent_workers<C: JobConnection>(conn: &mut C, age: Duration) -> Result<Vec<i64>, JobError> {
+    Ok(C::Db::silent_workers(conn, micros(age))?)
+}
+
+/// Declares a worker dead, if it has still not beaten for `age`: from now on it can claim nothing, and
+/// [`rescue`] takes its jobs back. Gives whether it did so.
+///
+/// # Errors
+/// What the database says.
+pub fn declare_dead<C: JobConnection>(conn: &mut C, worker: i64, age: Duration) -> Result<bool, JobError> {
+    Ok(C::Db::delete_silent_worker(conn, worker, micros(age))? == 1)
+}
+
+/// Takes back up to `limit` jobs whose worker has no row: their attempt failed and stays charged; they are scheduled again
+/// with backoff, or end as failed where no attempt is left. Gives their ids.
+///
+/// # Errors
+/// What the database says.
+pub fn rescue<C: JobConnection>(conn: &mut C, limit: i64) -> Result<Vec<i64>, JobError> {
+    let orphans = C::Db::orphans(conn, limit)?;
+    if orphans.is_empty() {
+        return Ok(Vec::new());
+    }
+    C::Db::write_transaction(conn, |conn| {
+        let mut rescued = Vec::with_capacity(orphans.len());
+        for ticket in &orphans {
+            let outcome = Outcome::Failed {
+                error: format!(
+                    "worker {} died, or lost its database, while it held the job",
+                    ticket.worker
+                ),
+                delay: backoff::exponential(ticket.charged()),
+            };
+            // Another worker may rescue at the same time; the fence lets one of us have it.
+            match ticket.record_inside(conn, &outcome) {
+                Ok(_) => rescued.push(ticket.job_id),
+                Err(JobError::Lost(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(rescued)
+    })
+}
+
+/// How far one call of [`prune`] came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pruned {
+    /// How many jobs it removed.
+    pub removed: usize,
+    /// Where to go on: the highest id that it looked at; `None` where it came to the end.
+    pub next: Option<i64>,
+}
+
+/// Removes, among the next `limit` jobs with this end and an id above `after`, those that ended longer than `age` ago, with
+/// all their history.
+///
+/// # Errors
+/// What the database says.
+pub fn prune<C: JobConnection>(
+    conn: &mut C,
+    status: Status,
+    age: Duration,
+    after: i64,
+    limit: i64,
+) -> Result<Pruned, JobError> {
+    let looked = C::Db::old_finished(conn, status, micros(age), after, limit)?;
+    let old: Vec<i64> = looked.iter().filter(|(_, old)| *old).map(|(id, _)| *id).collect();
+    let full = looked.len() as i64 >= limit;
+    let next = looked.last().filter(|_| full).map(|(id, _)| *id);
+    let removed = if old.is_empty() {
+        0
+    } else {
+        C::Db::write_transaction(conn, |conn| C::Db::delete_finished(conn, &old))?
+    };
+    Ok(Pruned { removed, next })
+}

@@ -1,0 +1,188 @@
+use crate::backend::JobBackend;
+use crate::{ClaimedJob, EnqueueError, JobConnection, JobError, NewJob, Status, WorkerRow};
+use chrono::{DateTime, Utc};
+use job_db::JsonText;
+use serde::de::DeserializeOwned;
+
+mod change;
+mod count;
+mod failures;
+mod filter;
+
+pub use count::Counts;
+pub use failures::Failure;
+pub use filter::JobFilter;
+
+/// A job as it stood when it was read: its facts, which never change, and its status.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The key; a later job has a higher one.
+    pub id: i64,
+    /// [`Perform::KIND`](crate::Perform::KIND).
+    pub kind: String,
+    /// The queue.
+    pub queue: String,
+    /// The lower goes first.
+    pub priority: i32,
+    /// How many attempts it has, the first included.
+    pub max_attempts: i32,
+    /// The key that no other waiting job may have, if it has one.
+    pub unique_key: Option<String>,
+    /// When it was enqueued, by the database's clock.
+    pub created_at: DateTime<Utc>,
+    pub(crate) args: JsonText,
+    pub(crate) state: State,
+}
+
+/// What the status tables say of a job.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    pub(crate) status: Status,
+    pub(crate) attempts: i32,
+    pub(crate) uncharged: i32,
+    pub(crate) run_at: Option<DateTime<Utc>>,
+    pub(crate) started_at: Option<DateTime<Utc>>,
+    pub(crate) finished_at: Option<DateTime<Utc>>,
+    pub(crate) worker: Option<i64>,
+    pub(crate) result: Option<JsonText>,
+    pub(crate) error: Option<String>,
+}
+
+impl State {
+    /// A job's state when it has just been enqueued.
+    pub(crate) const NEW: Self = State {
+        status: Status::New,
+        attempts: 0,
+        uncharged: 0,
+        run_at: None,
+        started_at: None,
+        finished_at: None,
+        worker: None,
+        result: None,
+        error: None,
+    };
+}
+
+impl Job {
+    /// Finds a job by its id.
+    ///
+    /// # Errors
+    /// [`JobError::NotFound`], or an error of the database.
+    pub fn find<C: JobConnection>(conn: &mut C, id: i64) -> Result<Job, JobError> {
+        C::Db::find(conn, id)?.ok_or(JobError::NotFound(id))
+    }
+
+    /// Begins a list of jobs, narrowed by status, queue and kind.
+    ///
+    /// ```
+    /// # #[cfg(feature = "sqlite")] {
+    /// # use diesel::prelude::*;
+    /// # use job_core::{Job, Status};
+    /// # let conn = &mut SqliteConnection::establish(":memory:").unwrap();
+    /// # job_core::migrate(conn).unwrap();
+    /// let page = Job::filter().status(Status::Failed).queue("mail").limit(50).load(conn).unwrap();
+    /// let next = match page.last() {
+    ///     Some(last) => Job::filter().status(Status::Failed).queue("mail").before(last.id).load(conn).unwrap(),
+    ///     None => Vec::new(),
+    /// };
+    /// # assert!(next.is_empty());
+    /// # }
+    /// ```
+    pub fn filter() -> JobFilter {
+        JobFilter::default()
+    }
+
+    /// Enqueues all, or none where there is an error, and gives their ids in the order of the input; for a unique key
+    /// that is taken, the id of the job that holds it. Takes jobs, or jobs with options, of any kinds.
+    ///
+    /// # Errors
+    /// See [`EnqueueError`].
+    pub fn enqueue_all<C, I>(conn: &mut C, jobs: I) -> Result<Vec<i64>, EnqueueError>
+    where
+        C: JobConnection,
+        I: IntoIterator,
+        I::Item: Into<NewJob>,
+    {
+        crate::enqueue::all(conn, jobs)
+    }
+
+    /// Claims the next job that this worker may perform, in a short transaction that locks the job's row, moves it to
+    /// `jobs_processing` and commits. `None` where there is none. Perform it, then call
+    /// [`ClaimedJob::complete`] or [`ClaimedJob::fail`].
+    ///
+    /// A program that claims by hand must [`beat`](WorkerRow::beat) for as long as it performs, or its jobs are rescued.
+    ///
+    /// # Errors
+    /// [`JobError::InTransaction`], or an error of the database.
+    pub fn find_new_job<C: JobConnection>(
+        conn: &mut C,
+        worker: &WorkerRow,
+    ) -> Result<Option<ClaimedJob>, JobError> {
+        crate::claim::find_new_job(conn, worker)
+    }
+
+    /// The job's status when it was read.
+    pub fn status(&self) -> Status {
+        self.state.status
+    }
+
+    /// How many attempts were charged, the present one included.
+    pub fn attempts(&self) -> i32 {
+        self.state.attempts - self.state.uncharged
+    }
+
+    /// When a scheduled job is due.
+    pub fn run_at(&self) -> Option<DateTime<Utc>> {
+        self.state.run_at
+    }
+
+    /// When the present or the last attempt began.
+    pub fn started_at(&self) -> Option<DateTime<Utc>> {
+        self.state.started_at
+    }
+
+    /// When the job ended.
+    pub fn finished_at(&self) -> Option<DateTime<Utc>> {
+        self.state.finished_at
+    }
+
+    /// The id of the worker that performs it, or that ended it.
+    pub fn worker(&self) -> Option<i64> {
+        self.state.worker
+    }
+
+    /// Why the job failed or was cancelled, or what its last failed attempt said.
+    pub fn last_error(&self) -> Option<&str> {
+        self.state.error.as_deref()
+    }
+
+    /// The job's arguments.
+    ///
+    /// # Errors
+    /// [`JobError::Decode`] where they are of another type.
+    pub fn args<T: DeserializeOwned>(&self) -> Result<T, JobError> {
+        decode(self.id, "arguments", &self.args.0)
+    }
+
+    /// The job's arguments as JSON text.
+    pub fn args_json(&self) -> &str {
+        &self.args.0
+    }
+
+    /// The result of a completed job.
+    ///
+    /// # Errors
+    /// [`JobError::NoOutput`] where the job has not completed, [`JobError::Decode`] where the result is of another type.
+    pub fn output<T: DeserializeOwned>(&self) -> Result<T, JobError> {
+        match (&self.state.result, self.status()) {
+            (Some(result), Status::Completed) => decode(self.id, "result", &result.0),
+            // An output of `()` is not written.
+            (None, Status::Completed) => decode(self.id, "result", "null"),
+            (_, status) => Err(JobError::NoOutput { id: self.id, status }),
+        }
+    }
+}
+
+pub(crate) fn decode<T: DeserializeOwned>(id: i64, what: &'static str, json: &str) -> Result<T, JobError> {
+    serde_json::from_str(json).map_err(|source| JobError::Decode { id, what, source })
+}

@@ -1,0 +1,57 @@
+use crate::backend::JobBackend;
+use crate::{Job, JobConnection, JobError, Status};
+
+/// How many jobs are in each status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    counts: [i64; Status::ALL.len()],
+}
+
+impl Counts {
+    /// How many are in this status.
+    pub fn of(&self, status: Status) -> i64 {
+        self.counts[status as usize]
+    }
+
+    /// How many have not ended: scheduled, new or processing.
+    pub fn unfinished(&self) -> i64 {
+        Status::ALL
+            .into_iter()
+            .filter(|status| !status.is_finished())
+            .map(|status| self.of(status))
+            .sum()
+    }
+
+    /// How many there are in all.
+    pub fn total(&self) -> i64 {
+        self.counts.iter().sum()
+    }
+}
+
+impl Job {
+    /// Counts all jobs by status. It reads every row of the status tables: for people, not for a hot path.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn counts<C: JobConnection>(conn: &mut C) -> Result<Counts, JobError> {
+        collect(C::Db::count(conn)?)
+    }
+
+    /// Counts the jobs of one queue by status.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn counts_in<C: JobConnection>(conn: &mut C, queue: &str) -> Result<Counts, JobError> {
+        collect(C::Db::count_in(conn, queue)?)
+    }
+}
+
+fn collect(rows: Vec<(i32, i64)>) -> Result<Counts, JobError> {
+    let mut counts = Counts::default();
+    for (code, count) in rows {
+        if let Some(status) = Status::from_code(code) {
+            counts.counts[status as usize] += count;
+        }
+    }
+    Ok(counts)
+}
