@@ -62,7 +62,7 @@ fn a_schema_that_is_newer_than_the_program() {
 fn to_run_inside_a_transaction() {
     let db = Db::empty();
     let conn = &mut db.connect();
-    let error = conn.transaction(|conn| migrate(conn)).unwrap_err();
+    let error = conn.transaction(migrate).unwrap_err();
     assert!(matches!(error, MigrateError::InTransaction), "{error}");
     let tables = Backend::existing_tables(conn, &our_names()).unwrap();
     assert_eq!(tables, Vec::<String>::new());
