@@ -64,6 +64,19 @@ fn product(version: &str) -> (&'static str, [u32; 3]) {
     (name, std::array::from_fn(|_| numbers.next().unwrap_or(0)))
 }
 
+fn check_version(text: &str) -> Result<(), MigrateError> {
+    let (name, version) = product(text);
+    // SKIP LOCKED and JSON_TABLE came with these.
+    let oldest = if name == "MariaDB" { [10, 6, 0] } else { [8, 0, 4] };
+    if version < oldest {
+        return Err(MigrateError::ServerTooOld {
+            server: format!("{name} {text}"),
+            needed: "MySQL 8.0.4 or later, or MariaDB 10.6 or later",
+        });
+    }
+    Ok(())
+}
+
 crate::statement! {
     struct Now on Mysql {} -> crate::Instant;
     "SELECT UTC_TIMESTAMP(6)"
@@ -91,7 +104,9 @@ impl Database for Mysql {
     {
         let seconds = statement_timeout.as_secs().max(1);
         conn.batch_execute(&format!(
-            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
+            // The language is that of `fault_of_message`.
+            "SET SESSION lc_messages = 'en_US';
+             SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
              SET SESSION innodb_lock_wait_timeout = {seconds}"
         ))?;
         let version: String = ServerVersion {}.get_result(conn)?;
@@ -116,22 +131,24 @@ impl Database for Mysql {
     }
 
     fn fault_of_message(message: &str) -> Fault {
+        // The client libraries of MySQL and MariaDB spell their own errors differently.
+        let message = message.to_ascii_lowercase();
         let any = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
         if any(&[
-            "Deadlock found",
-            "Lock wait timeout exceeded",
-            "Query execution was interrupted",
+            "deadlock found",
+            "lock wait timeout exceeded",
+            "query execution was interrupted",
             "maximum statement execution time exceeded",
-            "Record has changed since last read",
+            "record has changed since last read",
         ]) {
             Fault::Contended
         } else if any(&[
             "server has gone away",
-            "Lost connection",
-            "Server shutdown in progress",
-            "Can't connect",
-            "Connection was killed",
-            "Commands out of sync",
+            "lost connection",
+            "server shutdown in progress",
+            "can't connect",
+            "connection was killed",
+            "commands out of sync",
         ]) {
             Fault::Disconnected
         } else {
@@ -143,17 +160,8 @@ impl Database for Mysql {
     where
         C: LoadConnection<Backend = Self>,
     {
-        let text: String = ServerVersion {}.get_result(conn)?;
-        let (name, version) = product(&text);
-        // SKIP LOCKED and JSON_TABLE came with these.
-        let oldest = if name == "MariaDB" { [10, 6, 0] } else { [8, 0, 4] };
-        if version < oldest {
-            return Err(MigrateError::ServerTooOld {
-                server: format!("{name} {text}"),
-                needed: "MySQL 8.0.4 or later, or MariaDB 10.6 or later",
-            });
-        }
-        Ok(())
+        let version: String = ServerVersion {}.get_result(conn)?;
+        check_version(&version)
     }
 
     fn existing_tables<C>(conn: &mut C, tables: &[&str]) -> QueryResult<Vec<String>>
@@ -208,7 +216,8 @@ impl Database for Mysql {
 
 #[cfg(test)]
 mod tests {
-    use super::product;
+    use super::{Fault, Mysql, check_version, product};
+    use crate::Database;
 
     #[test]
     fn product_and_version_are_found_in_what_servers_say() {
@@ -216,5 +225,41 @@ mod tests {
         assert_eq!(product("5.5.5-10.5.8-MariaDB"), ("MariaDB", [10, 5, 8]));
         assert_eq!(product("8.0.36"), ("MySQL", [8, 0, 36]));
         assert_eq!(product("8.4.0-commercial"), ("MySQL", [8, 4, 0]));
+    }
+
+    #[test]
+    fn servers_that_are_too_old_are_refused_by_name_and_version() {
+        for new_enough in [
+            "10.6.0-MariaDB",
+            "5.5.5-10.6.12-MariaDB",
+            "11.4.2-MariaDB-log",
+            "8.0.4",
+            "9.1.0",
+        ] {
+            assert!(check_version(new_enough).is_ok(), "{new_enough}");
+        }
+        for (too_old, named) in [
+            (
+                "5.5.5-10.5.29-MariaDB",
+                "MariaDB 5.5.5-10.5.29-MariaDB is too old",
+            ),
+            ("8.0.3-rc", "MySQL 8.0.3-rc is too old"),
+            ("5.7.44", "MySQL 5.7.44 is too old"),
+        ] {
+            let error = check_version(too_old).unwrap_err().to_string();
+            assert!(error.starts_with(named), "{error}");
+        }
+    }
+
+    #[test]
+    fn both_client_libraries_tell_of_a_lost_server() {
+        for message in [
+            "MySQL server has gone away",
+            "Server has gone away",
+            "Lost connection to MySQL server during query",
+            "Lost connection to server during query",
+        ] {
+            assert_eq!(Mysql::fault_of_message(message), Fault::Disconnected, "{message}");
+        }
     }
 }

@@ -36,6 +36,20 @@ crate::statement! {
     "SELECT sqlite_version()"
 }
 
+fn check_version(text: &str) -> Result<(), MigrateError> {
+    let version: Vec<u32> = text
+        .split('.')
+        .map(|number| number.parse().unwrap_or(0))
+        .collect();
+    if version.as_slice() < OLDEST.as_slice() {
+        return Err(MigrateError::ServerTooOld {
+            server: format!("SQLite {text}"),
+            needed: "SQLite 3.35 or later",
+        });
+    }
+    Ok(())
+}
+
 crate::statement! {
     struct TakeWriteLock on Sqlite {} -> ();
     "UPDATE locks SET token = token WHERE 0"
@@ -106,18 +120,8 @@ impl Database for Sqlite {
     where
         C: LoadConnection<Backend = Self>,
     {
-        let text: String = ServerVersion {}.get_result(conn)?;
-        let version: Vec<u32> = text
-            .split('.')
-            .map(|number| number.parse().unwrap_or(0))
-            .collect();
-        if version.as_slice() < OLDEST.as_slice() {
-            return Err(MigrateError::ServerTooOld {
-                server: format!("SQLite {text}"),
-                needed: "SQLite 3.35 or later",
-            });
-        }
-        Ok(())
+        let version: String = ServerVersion {}.get_result(conn)?;
+        check_version(&version)
     }
 
     fn existing_tables<C>(conn: &mut C, tables: &[&str]) -> QueryResult<Vec<String>>
@@ -162,5 +166,18 @@ impl Database for Sqlite {
 
     fn migrations() -> Result<Vec<Box<dyn Migration<Self>>>, MigrateError> {
         crate::migrations::embedded(MigrationSource::<Self>::migrations(&MIGRATIONS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_version;
+
+    #[test]
+    fn libraries_that_are_too_old_are_refused_by_name_and_version() {
+        assert!(check_version("3.35.0").is_ok());
+        assert!(check_version("3.53.2").is_ok());
+        let error = check_version("3.9.2").unwrap_err().to_string();
+        assert_eq!(error, "SQLite 3.9.2 is too old: Gatun needs SQLite 3.35 or later");
     }
 }
