@@ -1,0 +1,167 @@
+//! How a transaction comes to hold its locks.
+
+use crate::backend::{LockBackend, RowLock};
+use crate::wait::Patience;
+use crate::{LockConnection, LockError, LockOptions, Wait, create, owner};
+use diesel::connection::TransactionManager;
+use diesel::result::{Error, QueryResult};
+use job_db::{Database, Fault, roll_back_to, transaction_depth};
+use std::time::Duration;
+
+pub(crate) type Tokens<'a> = Vec<(&'a str, i64)>;
+
+/// What came of reaching for one lock.
+enum Attempt {
+    Token(i64),
+    Held,
+    Missing,
+    Stale,
+}
+
+/// Opens a transaction that holds all locks, or a savepoint in the caller's. After an error the caller rolls back.
+pub(crate) fn acquire<'a, C: LockConnection>(
+    options: &LockOptions<'a>,
+    conn: &mut C,
+    owner: &str,
+) -> Result<Tokens<'a>, LockError> {
+    let patience = Patience::new(options.wait);
+    if transaction_depth(conn) == 0 {
+        in_own_transaction(options, conn, owner, &patience)
+    } else if options.join && !options.create_missing {
+        in_callers_transaction(options, conn, owner, &patience)
+    } else {
+        inline(options, conn)
+    }
+}
+
+fn in_own_transaction<'a, C: LockConnection>(
+    options: &LockOptions<'a>,
+    conn: &mut C,
+    owner: &str,
+    patience: &Patience,
+) -> Result<Tokens<'a>, LockError> {
+    loop {
+        let error = match take_all(options, conn, owner) {
+            Ok(tokens) => return Ok(tokens),
+            Err(error) => error,
+        };
+        // Nothing stays open or held while the thread sleeps.
+        roll_back_to(conn, 0);
+        match error {
+            LockError::Unknown(name) if options.create_missing => {
+                create::create(conn, &name)?;
+            }
+            LockError::Busy(name) if !patience.pause(C::Db::PAUSE) => return Err(LockError::Busy(name)),
+            LockError::Busy(_) => {}
+            LockError::Database(error) => return Err(explained(conn, error)),
+            error => return Err(error),
+        }
+    }
+}
+
+fn take_all<'a, C: LockConnection>(
+    options: &LockOptions<'a>,
+    conn: &mut C,
+    owner: &str,
+) -> Result<Tokens<'a>, LockError> {
+    C::Db::begin(conn)?;
+    let in_queue = options.wait == Wait::Forever && C::Db::HAS_QUEUE;
+    let mut tokens = Tokens::new();
+    for &name in &options.names {
+        let attempt = if in_queue {
+            C::Db::take(conn, name, owner).map(|token| token.map_or(Attempt::Missing, Attempt::Token))
+        } else {
+            take_row(conn, name, owner, Some(Duration::ZERO))
+        };
+        tokens.push((name, token::<C>(attempt, name)?));
+    }
+    Ok(tokens)
+}
+
+fn in_callers_transaction<'a, C: LockConnection>(
+    options: &LockOptions<'a>,
+    conn: &mut C,
+    owner: &str,
+    patience: &Patience,
+) -> Result<Tokens<'a>, LockError> {
+    let depth = transaction_depth(conn);
+    // The savepoint lets the caller's transaction go on after an error.
+    C::TransactionManager::begin_transaction(conn)?;
+    let mut tokens = Tokens::new();
+    for &name in &options.names {
+        let token = loop {
+            let attempt = take_row(conn, name, owner, patience.left());
+            match token::<C>(attempt, name) {
+                Err(LockError::Busy(_)) if patience.pause(C::Db::PAUSE) => {}
+                Err(LockError::Database(error)) => {
+                    roll_back_to(conn, depth);
+                    return Err(explained(conn, error));
+                }
+                other => break other?,
+            }
+        };
+        tokens.push((name, token));
+    }
+    Ok(tokens)
+}
+
+/// Takes a row in two steps: who has it already by this transaction keeps its token.
+fn take_row<C: LockConnection>(
+    conn: &mut C,
+    name: &str,
+    owner: &str,
+    limit: Option<Duration>,
+) -> QueryResult<Attempt> {
+    Ok(match C::Db::lock_row(conn, name, limit)? {
+        RowLock::Taken {
+            token,
+            owner: Some(holder),
+        } if owner::is_active(&holder) => Attempt::Token(token),
+        RowLock::Taken { .. } => C::Db::advance(conn, name, owner)?.map_or(Attempt::Missing, Attempt::Token),
+        RowLock::Held => Attempt::Held,
+        RowLock::Missing => Attempt::Missing,
+        RowLock::Stale => Attempt::Stale,
+    })
+}
+
+/// Inside a closure that holds all locks already, opens a savepoint; anywhere else in a transaction it is an error.
+fn inline<'a, C: LockConnection>(options: &LockOptions<'a>, conn: &mut C) -> Result<Tokens<'a>, LockError> {
+    let mut tokens = Tokens::new();
+    for &name in &options.names {
+        match held_token(conn, name)? {
+            Some(token) => tokens.push((name, token)),
+            None if options.join => return Err(LockError::CreateInTransaction(name.to_owned())),
+            None => return Err(LockError::InTransaction(name.to_owned())),
+        }
+    }
+    C::TransactionManager::begin_transaction(conn)?;
+    Ok(tokens)
+}
+
+fn held_token<C: LockConnection>(conn: &mut C, name: &str) -> QueryResult<Option<i64>> {
+    if owner::none_is_active() {
+        return Ok(None);
+    }
+    let seen = C::Db::seen(conn, name)?;
+    Ok(seen.and_then(|(token, holder)| owner::is_active(&holder).then_some(token)))
+}
+
+fn token<C: LockConnection>(attempt: QueryResult<Attempt>, name: &str) -> Result<i64, LockError> {
+    match attempt {
+        Ok(Attempt::Token(token)) => Ok(token),
+        Ok(Attempt::Held) => Err(LockError::Busy(name.to_owned())),
+        Ok(Attempt::Missing) => Err(LockError::Unknown(name.to_owned())),
+        Ok(Attempt::Stale) => Err(LockError::Serialization(name.to_owned())),
+        Err(error) => Err(LockError::taking::<C::Db>(error, name)),
+    }
+}
+
+/// A statement that the server does not know may only be too new for it.
+fn explained<C: LockConnection>(conn: &mut C, error: Error) -> LockError {
+    if C::Db::fault(&error) == Fault::Other {
+        if let Err(job_db::MigrateError::ServerTooOld { server, needed }) = C::Db::check_server(conn) {
+            return LockError::ServerTooOld { server, needed };
+        }
+    }
+    LockError::Database(error)
+}

@@ -1,0 +1,121 @@
+use crate::LockRow;
+use diesel::connection::LoadConnection;
+use diesel::result::{Error, QueryResult};
+use job_db::Database;
+use std::time::Duration;
+
+/// What a transaction sees when it reaches for a lock's row.
+#[derive(Debug)]
+pub enum RowLock {
+    /// This transaction has the row now.
+    Taken {
+        /// The last token that was given out.
+        token: i64,
+        /// Who wrote it.
+        owner: Option<String>,
+    },
+    /// Another transaction has it.
+    Held,
+    /// There is no such row.
+    Missing,
+    /// The row can be had no more in this transaction, which has looked at the database before another one changed it.
+    Stale,
+}
+
+/// How transactions stood in each other's way.
+#[derive(Debug)]
+pub enum Clash {
+    /// Each waited for the other, and the database chose this one to end it.
+    Deadlock,
+    /// This one has looked at the database before the other changed it.
+    Stale,
+}
+
+/// What locks need of a database, implemented for Diesel's `Pg`, `Mysql` and `Sqlite`. It is sealed by [`Database`], and
+/// none of its methods is for users.
+pub trait LockBackend: Database {
+    /// How long to pause between two looks at a lock that is held, on average.
+    #[doc(hidden)]
+    const PAUSE: Duration;
+
+    /// Whether the database has a queue for those who wait for a row.
+    #[doc(hidden)]
+    const HAS_QUEUE: bool;
+
+    /// Begins a transaction at READ COMMITTED, on a connection that is in none.
+    #[doc(hidden)]
+    fn begin<C>(conn: &mut C) -> QueryResult<()>
+    where
+        C: LoadConnection<Backend = Self>;
+
+    /// Takes the row by writing the next token, and waits in the database's queue for it. `None`: there is no row.
+    #[doc(hidden)]
+    fn take<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Option<i64>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Self::advance(conn, name, owner)
+    }
+
+    /// Takes the row and writes nothing. It waits as long as it must where `limit` is `None`; else at most as long as
+    /// `limit`, or not at all where the database cannot tell how long.
+    #[doc(hidden)]
+    fn lock_row<C>(conn: &mut C, name: &str, limit: Option<Duration>) -> QueryResult<RowLock>
+    where
+        C: LoadConnection<Backend = Self>;
+
+    /// Writes the next token and the owner, and gives the token. `None`: there is no row.
+    #[doc(hidden)]
+    fn advance<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Option<i64>>
+    where
+        C: LoadConnection<Backend = Self>;
+
+    /// The token and the owner as this connection's own transaction sees them, without locking anything. Where a dirty
+    /// read could show another session's owner, that owner is left out.
+    #[doc(hidden)]
+    fn seen<C>(conn: &mut C, name: &str) -> QueryResult<Option<(i64, String)>>
+    where
+        C: LoadConnection<Backend = Self>;
+
+    /// Whether there is such a row.
+    #[doc(hidden)]
+    fn exists<C>(conn: &mut C, name: &str) -> QueryResult<bool>
+    where
+        C: LoadConnection<Backend = Self>;
+
+    /// Makes the row; `false` where there is one.
+    #[doc(hidden)]
+    fn create<C>(conn: &mut C, name: &str) -> QueryResult<bool>
+    where
+        C: LoadConnection<Backend = Self>;
+
+    /// All locks by name.
+    #[doc(hidden)]
+    fn list<C>(conn: &mut C) -> QueryResult<Vec<LockRow>>
+    where
+        C: LoadConnection<Backend = Self>;
+
+    /// Whether other transactions are why a statement failed, and how.
+    #[doc(hidden)]
+    fn clash(error: &Error) -> Option<Clash>;
+}
+
+/// Any Diesel connection that locks work on: `PgConnection`, `MysqlConnection`, `SqliteConnection`, an r2d2
+/// `PooledConnection` of one of them, or a wrapper of your own. There is nothing to implement.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a Diesel connection that locks work on",
+    label = "pass a `&mut` PgConnection, MysqlConnection, SqliteConnection or an r2d2 PooledConnection of one",
+    note = "with a pool call `pool.get()?` first; and enable the feature `postgres`, `mysql` or `sqlite`"
+)]
+pub trait LockConnection: LoadConnection<Backend = Self::Db> {
+    /// The database behind this connection.
+    type Db: LockBackend;
+}
+
+impl<C> LockConnection for C
+where
+    C: LoadConnection,
+    C::Backend: LockBackend,
+{
+    type Db = C::Backend;
+}

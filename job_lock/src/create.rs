@@ -1,0 +1,36 @@
+use crate::wait::Patience;
+use crate::{LockBackend, LockConnection, LockError, Wait, name};
+use diesel::connection::TransactionManager;
+use diesel::result::QueryResult;
+use job_db::{Database, Fault, roll_back_to, transaction_depth};
+use std::time::Duration;
+
+/// How long to try again where others who write stand in the way.
+const LIMIT: Duration = Duration::from_secs(60);
+
+pub(crate) fn create<C: LockConnection>(conn: &mut C, name: &str) -> Result<bool, LockError> {
+    name::check(name)?;
+    let depth = transaction_depth(conn);
+    let patience = Patience::new(Wait::AtMost(LIMIT));
+    loop {
+        match create_once(conn, name) {
+            Ok(made) => return Ok(made),
+            Err(error) => {
+                roll_back_to(conn, depth);
+                let again = depth == 0 && C::Db::fault(&error) == Fault::Contended;
+                if !again || !patience.pause(C::Db::PAUSE) {
+                    return Err(LockError::taking::<C::Db>(error, name));
+                }
+            }
+        }
+    }
+}
+
+/// Looks first, since an INSERT would wait for whoever holds the lock. The transaction or savepoint is for PostgreSQL,
+/// where an error would break the caller's transaction.
+fn create_once<C: LockConnection>(conn: &mut C, name: &str) -> QueryResult<bool> {
+    C::TransactionManager::begin_transaction(conn)?;
+    let made = !C::Db::exists(conn, name)? && C::Db::create(conn, name)?;
+    C::TransactionManager::commit_transaction(conn)?;
+    Ok(made)
+}

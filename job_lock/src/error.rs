@@ -1,0 +1,129 @@
+use crate::backend::{Clash, LockBackend};
+use crate::name::MAX_BYTES;
+use diesel::result::Error;
+use job_db::Fault;
+
+/// Why a lock was not had, or what it protected was not committed. In every case nothing of the closure's writes is kept.
+///
+/// A closure's own error passes through [`Lock::synchronize`](crate::Lock::synchronize) as it is; so where the closure
+/// gives `anyhow::Error`, a lock's error is found by `error.downcast_ref::<LockError>()`.
+///
+/// ```
+/// # #[cfg(feature = "sqlite")] {
+/// # use diesel::Connection;
+/// # let conn = &mut diesel::SqliteConnection::establish(":memory:").unwrap();
+/// # job_lock::migrate(conn).unwrap();
+/// use job_lock::{Lock, LockError};
+///
+/// let done: Result<(), LockError> = Lock::synchronize(conn, "nobody-made-it", |_| Ok(()));
+/// assert!(matches!(done, Err(LockError::Unknown(name)) if name == "nobody-made-it"));
+/// # }
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LockError {
+    /// There is no lock of this name, and the closure did not run.
+    #[error("there is no lock {0:?}: make it once with Lock::create, or ask for create_missing()")]
+    Unknown(String),
+
+    /// The connection is in a transaction already, so that the lock would be held until that transaction's end. (A
+    /// connection with a test transaction of Diesel's is in one too.)
+    #[error(
+        "lock {0:?} was asked for on a connection that is in a transaction, which would hold it to its own end: \
+         take the lock outside, or ask for join() if that is meant"
+    )]
+    InTransaction(String),
+
+    /// `create_missing()` was asked for inside a transaction, where the new row could not be committed at once.
+    #[error("lock {0:?} cannot be made inside a transaction: make it before with Lock::create")]
+    CreateInTransaction(String),
+
+    /// Somebody else holds the lock, and the time to wait for it is over.
+    #[error("lock {0:?} is held by somebody else: try again later, or wait longer for it")]
+    Busy(String),
+
+    /// Two transactions waited for each other, and the database ended this one. On MySQL and MariaDB that also ends
+    /// the transaction that was joined.
+    #[error(
+        "lock {0:?} was part of a deadlock, and this transaction was chosen to end it: roll it back and try it again as \
+         a whole; take several locks with Lock::synchronize_all"
+    )]
+    Deadlock(String),
+
+    /// The transaction that was joined has looked at the database before the last holder of the lock changed it.
+    #[error(
+        "the transaction that lock {0:?} was to join sees the database as it was before the last holder's commit: \
+         roll it back and try it again as a whole"
+    )]
+    Serialization(String),
+
+    /// The transaction that held the lock was over before the closure was: the database gave it up after an error that the
+    /// closure did not hand on, or the closure ended it itself.
+    #[error(
+        "the transaction that held lock {0:?} was over before the closure was, and nothing is committed: \
+         hand on the errors of statements in the closure, and leave COMMIT and ROLLBACK to the lock"
+    )]
+    Lost(String),
+
+    /// No lock can have this name.
+    #[error("no lock can be named {name:?}: a name has 1 to {MAX_BYTES} bytes, none of which is zero")]
+    InvalidName {
+        /// The name, cut where it is too long.
+        name: String,
+    },
+
+    /// `synchronize_all` without a name would run the closure with no lock at all.
+    #[error("no lock was named: give synchronize_all at least one name")]
+    NoNames,
+
+    /// The server lacks `SKIP LOCKED`.
+    #[error("{server} is too old for locks: use {needed}")]
+    ServerTooOld {
+        /// The server's name and version.
+        server: String,
+        /// The oldest versions that serve.
+        needed: &'static str,
+    },
+
+    /// Any other error of the database. Where it says that there is no table `locks`, run the migrations.
+    #[error(transparent)]
+    Database(#[from] Error),
+}
+
+impl LockError {
+    /// Gives the database's error while a lock was taken its meaning.
+    pub(crate) fn taking<DB: LockBackend>(error: Error, name: &str) -> Self {
+        match (DB::clash(&error), DB::fault(&error)) {
+            (Some(clash), _) => Self::clash(clash, name),
+            // The session's own limit on waiting, such as PostgreSQL's lock_timeout.
+            (None, Fault::Contended) => Self::Busy(name.to_owned()),
+            (None, _) => Self::Database(error),
+        }
+    }
+
+    /// Gives the database's error at COMMIT its meaning.
+    pub(crate) fn committing<DB: LockBackend>(error: Error, name: &str) -> Self {
+        match DB::clash(&error) {
+            Some(clash) => Self::clash(clash, name),
+            None => Self::Database(error),
+        }
+    }
+
+    fn clash(clash: Clash, name: &str) -> Self {
+        match clash {
+            Clash::Deadlock => Self::Deadlock(name.to_owned()),
+            Clash::Stale => Self::Serialization(name.to_owned()),
+        }
+    }
+}
+
+/// For closures that give Diesel's error: a database's error as it is, any other as a `QueryBuilderError` with the
+/// [`LockError`] in it.
+impl From<LockError> for Error {
+    fn from(error: LockError) -> Self {
+        match error {
+            LockError::Database(error) => error,
+            other => Self::QueryBuilderError(Box::new(other)),
+        }
+    }
+}

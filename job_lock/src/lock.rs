@@ -1,0 +1,151 @@
+use crate::backend::LockBackend;
+use crate::{LockConnection, LockError, LockOptions, LockRow, Locked, create};
+
+/// Named locks: a row of the table `locks` is a mutex. See [the crate](crate) for what they guarantee.
+#[derive(Clone, Copy, Debug)]
+pub enum Lock {}
+
+impl Lock {
+    /// Makes the lock, and says whether it did; `false` if there is one. Any number of processes may do it at once: an
+    /// app's start is a good place.
+    ///
+    /// Inside a caller's transaction the lock is there for others after its commit.
+    ///
+    /// ```
+    /// # #[cfg(feature = "sqlite")] {
+    /// # use diesel::Connection;
+    /// # let conn = &mut diesel::SqliteConnection::establish(":memory:").unwrap();
+    /// # job_lock::migrate(conn).unwrap();
+    /// use job_lock::Lock;
+    ///
+    /// assert!(Lock::create(conn, "nightly-report")?);
+    /// assert!(!Lock::create(conn, "nightly-report")?);
+    /// # }
+    /// # Ok::<(), job_lock::LockError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`LockError::InvalidName`]; [`LockError::Busy`] where other writers were in the way for a minute, or at once inside a
+    /// transaction; [`LockError::Serialization`] inside a transaction that began before another one made
+    /// the lock (the caller's transaction can go on); or the database's.
+    pub fn create<C: LockConnection>(conn: &mut C, name: &str) -> Result<bool, LockError> {
+        create::create(conn, name)
+    }
+
+    /// Takes the lock, waits for it as long as it must, runs `closure` in the lock's transaction, and commits. The lock is
+    /// held for exactly as long as that transaction.
+    ///
+    /// Inside the closure the same lock may be asked for again on the same connection: the inner closure then runs
+    /// inline, in a savepoint of its own, with the same token. On another connection, also of the same thread, it waits.
+    ///
+    /// ```
+    /// # #[cfg(feature = "sqlite")]
+    /// # fn main() -> anyhow::Result<()> {
+    /// # use diesel::Connection;
+    /// # let conn = &mut diesel::SqliteConnection::establish(":memory:").unwrap();
+    /// # job_lock::migrate(conn).unwrap();
+    /// use diesel::prelude::*;
+    /// use job_lock::Lock;
+    ///
+    /// # diesel::sql_query("CREATE TABLE reports (day TEXT)").execute(conn)?;
+    /// Lock::create(conn, "nightly-report")?;
+    /// let rows = Lock::synchronize(conn, "nightly-report", |locked| {
+    ///     let rows = diesel::sql_query("INSERT INTO reports VALUES ('today')").execute(locked.conn())?;
+    ///     anyhow::Ok(rows)
+    /// })?;
+    /// assert_eq!(rows, 1);
+    /// # Ok(())
+    /// # }
+    /// # #[cfg(not(feature = "sqlite"))]
+    /// # fn main() {}
+    /// ```
+    ///
+    /// # Errors
+    /// The closure's, as it is; or a [`LockError`] made into it: where there is no such lock, where the connection is in
+    /// a transaction, or where the COMMIT failed.
+    ///
+    /// # Panics
+    /// When the closure does, after a rollback; the connection can be used again.
+    pub fn synchronize<C, T, E>(
+        conn: &mut C,
+        name: &str,
+        closure: impl FnOnce(&mut Locked<'_, C>) -> Result<T, E>,
+    ) -> Result<T, E>
+    where
+        C: LockConnection,
+        E: From<LockError>,
+    {
+        Self::on(name).synchronize(conn, closure)
+    }
+
+    /// Takes several locks for one transaction, in an order that is the same for all who do so, whatever the order of
+    /// `names`; so they never wait for each other in a circle.
+    ///
+    /// ```
+    /// # #[cfg(feature = "sqlite")] {
+    /// # use diesel::Connection;
+    /// # let conn = &mut diesel::SqliteConnection::establish(":memory:").unwrap();
+    /// # job_lock::migrate(conn).unwrap();
+    /// use job_lock::{Lock, LockError};
+    ///
+    /// Lock::create(conn, "account-1")?;
+    /// Lock::create(conn, "account-2")?;
+    /// Lock::synchronize_all(conn, ["account-2", "account-1"], |locked| {
+    ///     assert_eq!(locked.tokens(), [("account-1", 1), ("account-2", 1)]);
+    ///     Ok::<_, LockError>(())
+    /// })?;
+    /// # }
+    /// # Ok::<(), job_lock::LockError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`synchronize`](Lock::synchronize), and [`LockError::NoNames`].
+    ///
+    /// # Panics
+    /// As [`synchronize`](Lock::synchronize).
+    pub fn synchronize_all<'a, C, T, E>(
+        conn: &mut C,
+        names: impl IntoIterator<Item = &'a str>,
+        closure: impl FnOnce(&mut Locked<'_, C>) -> Result<T, E>,
+    ) -> Result<T, E>
+    where
+        C: LockConnection,
+        E: From<LockError>,
+    {
+        Self::on_all(names).synchronize(conn, closure)
+    }
+
+    /// A lock to be taken with options.
+    pub fn on(name: &str) -> LockOptions<'_> {
+        LockOptions::new(vec![name])
+    }
+
+    /// Several locks to be taken with options, for one transaction.
+    pub fn on_all<'a>(names: impl IntoIterator<Item = &'a str>) -> LockOptions<'a> {
+        LockOptions::new(names.into_iter().collect())
+    }
+
+    /// All locks by name, who holds them and since when, as far as the database shows it: see [`LockRow`]. It locks
+    /// nothing, so that nobody is told `Busy` because of it.
+    ///
+    /// ```
+    /// # #[cfg(feature = "sqlite")] {
+    /// # use diesel::Connection;
+    /// # let conn = &mut diesel::SqliteConnection::establish(":memory:").unwrap();
+    /// # job_lock::migrate(conn).unwrap();
+    /// use job_lock::Lock;
+    ///
+    /// Lock::create(conn, "nightly-report")?;
+    /// for lock in Lock::list(conn)? {
+    ///     println!("{} {:?} {:?} {:?}", lock.name, lock.state, lock.owner, lock.acquired_at);
+    /// }
+    /// # }
+    /// # Ok::<(), job_lock::LockError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn list<C: LockConnection>(conn: &mut C) -> Result<Vec<LockRow>, LockError> {
+        Ok(C::Db::list(conn)?)
+    }
+}

@@ -1,0 +1,229 @@
+use crate::backend::{Clash, LockBackend, RowLock};
+use crate::{LockRow, LockState};
+use chrono::{DateTime, Utc};
+use diesel::connection::{LoadConnection, TransactionManager};
+use diesel::mysql::Mysql;
+use diesel::prelude::*;
+use diesel::result::{DatabaseErrorKind, Error};
+use std::time::Duration;
+
+job_db::statement! {
+    // The connection's number lets a dirty read be told from one's own row.
+    struct Advance<'a> on Mysql { name: &'a [u8] => Binary, owner: &'a str => Text } -> ();
+    "UPDATE locks SET token = token + 1, owner = CONCAT(" owner ", '/', CONNECTION_ID()), acquired_at = UTC_TIMESTAMP(6),
+       expires_at = NULL
+     WHERE name = " name
+}
+
+job_db::statement! {
+    struct LockRowWaiting<'a> on Mysql { name: &'a [u8] => Binary } -> (BigInt, Nullable<Text>);
+    "SELECT token, TRIM(TRAILING CONCAT('/', CONNECTION_ID()) FROM owner) FROM locks WHERE name = " name " FOR UPDATE"
+}
+
+job_db::statement! {
+    struct LockRowAtOnce<'a> on Mysql { name: &'a [u8] => Binary } -> (BigInt, Nullable<Text>);
+    "SELECT token, TRIM(TRAILING CONCAT('/', CONNECTION_ID()) FROM owner) FROM locks WHERE name = " name "
+     FOR UPDATE SKIP LOCKED"
+}
+
+job_db::statement! {
+    struct Token<'a> on Mysql { name: &'a [u8] => Binary } -> BigInt;
+    "SELECT token FROM locks WHERE name = " name
+}
+
+job_db::statement! {
+    struct Seen<'a> on Mysql { name: &'a [u8] => Binary } -> (BigInt, Text);
+    "SELECT token, TRIM(TRAILING CONCAT('/', CONNECTION_ID()) FROM owner) FROM locks
+     WHERE name = " name " AND owner LIKE CONCAT('%/', CONNECTION_ID())"
+}
+
+job_db::statement! {
+    struct Create<'a> on Mysql { name: &'a [u8] => Binary } -> ();
+    "INSERT IGNORE INTO locks (name) VALUES (" name ")"
+}
+
+job_db::statement! {
+    struct List on Mysql {} -> (
+        Binary, BigInt, Nullable<Text>, Nullable<job_db::Instant>, Nullable<job_db::Instant>
+    );
+    "SELECT name, token, owner, acquired_at, expires_at FROM locks ORDER BY name"
+}
+
+/// Every session has a limit of 50 seconds, which nobody chose. Where the server does not look for deadlocks, the
+/// limit is what ends them, and stays.
+const LIFT_WAIT_LIMIT: &str = "SET @gatun_lock_wait = @@SESSION.innodb_lock_wait_timeout,
+    SESSION innodb_lock_wait_timeout = IF(@@GLOBAL.innodb_deadlock_detect, 1073741824, @@SESSION.innodb_lock_wait_timeout)";
+const RESTORE_WAIT_LIMIT: &str = "SET SESSION innodb_lock_wait_timeout = @gatun_lock_wait";
+
+fn with_no_wait_limit<C, T>(conn: &mut C, wait: impl FnOnce(&mut C) -> QueryResult<T>) -> QueryResult<T>
+where
+    C: LoadConnection<Backend = Mysql>,
+{
+    conn.batch_execute(LIFT_WAIT_LIMIT)?;
+    let result = wait(conn);
+    let restored = conn.batch_execute(RESTORE_WAIT_LIMIT);
+    let value = result?;
+    restored?;
+    Ok(value)
+}
+
+fn token<C>(conn: &mut C, name: &str) -> QueryResult<Option<i64>>
+where
+    C: LoadConnection<Backend = Mysql>,
+{
+    Token {
+        name: name.as_bytes(),
+    }
+    .get_result(conn)
+    .optional()
+}
+
+impl LockBackend for Mysql {
+    const PAUSE: Duration = Duration::from_millis(10);
+    const HAS_QUEUE: bool = true;
+
+    fn begin<C>(conn: &mut C) -> QueryResult<()>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        // Of the next transaction only; the session keeps its own level.
+        conn.batch_execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
+        C::TransactionManager::begin_transaction(conn)
+    }
+
+    fn take<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Option<i64>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        with_no_wait_limit(conn, |conn| Self::advance(conn, name, owner))
+    }
+
+    fn lock_row<C>(conn: &mut C, name: &str, limit: Option<Duration>) -> QueryResult<RowLock>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let bytes = name.as_bytes();
+        let row: Option<(i64, Option<String>)> = match limit {
+            None => with_no_wait_limit(conn, |conn| {
+                LockRowWaiting { name: bytes }.get_result(conn).optional()
+            })?,
+            Some(_) => LockRowAtOnce { name: bytes }.get_result(conn).optional()?,
+        };
+        // A locking read sees what is committed now, and so does an UPDATE. Where a plain read sees something else, the
+        // closure would work on a snapshot from before the last holder's commit.
+        let plain = token(conn, name)?;
+        Ok(match row {
+            Some((token, _)) if plain != Some(token) => RowLock::Stale,
+            Some((token, owner)) => RowLock::Taken { token, owner },
+            None if limit.is_some() && plain.is_some() => RowLock::Held,
+            None => RowLock::Missing,
+        })
+    }
+
+    fn advance<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Option<i64>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let changed = Advance {
+            name: name.as_bytes(),
+            owner,
+        }
+        .execute(conn)?;
+        if changed == 0 {
+            return Ok(None);
+        }
+        token(conn, name)
+    }
+
+    fn seen<C>(conn: &mut C, name: &str) -> QueryResult<Option<(i64, String)>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Seen {
+            name: name.as_bytes(),
+        }
+        .get_result(conn)
+        .optional()
+    }
+
+    fn exists<C>(conn: &mut C, name: &str) -> QueryResult<bool>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Ok(token(conn, name)?.is_some())
+    }
+
+    fn create<C>(conn: &mut C, name: &str) -> QueryResult<bool>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let made = Create {
+            name: name.as_bytes(),
+        }
+        .execute(conn)?;
+        Ok(made > 0)
+    }
+
+    fn list<C>(conn: &mut C) -> QueryResult<Vec<LockRow>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        if job_db::transaction_depth(conn) > 0 {
+            // The level of an open transaction cannot be changed.
+            return read(conn, LockState::Unknown);
+        }
+        // A holder's row is not committed. A dirty read shows it, and it locks nothing, which a probe would. In this
+        // order: what was dirty first and is not committed after it, was held in between.
+        conn.batch_execute("SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")?;
+        let dirty = read(conn, LockState::Held)?;
+        conn.batch_execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
+        let committed = read(conn, LockState::Free)?;
+        Ok(committed
+            .into_iter()
+            .map(|row| {
+                let holder = dirty
+                    .iter()
+                    .find(|dirty| dirty.name == row.name && dirty.token > row.token);
+                holder.cloned().unwrap_or(row)
+            })
+            .collect())
+    }
+
+    fn clash(error: &Error) -> Option<Clash> {
+        match error {
+            // Diesel gives this kind to error 1213, and to no other.
+            Error::DatabaseError(DatabaseErrorKind::SerializationFailure, _) => Some(Clash::Deadlock),
+            // MariaDB with innodb_snapshot_isolation.
+            Error::DatabaseError(_, info) if info.message().contains("Record has changed") => {
+                Some(Clash::Stale)
+            }
+            _ => None,
+        }
+    }
+}
+
+type Listed = (
+    Vec<u8>,
+    i64,
+    Option<String>,
+    Option<DateTime<Utc>>,
+    Option<DateTime<Utc>>,
+);
+
+fn read<C>(conn: &mut C, state: LockState) -> QueryResult<Vec<LockRow>>
+where
+    C: LoadConnection<Backend = Mysql>,
+{
+    let rows: Vec<Listed> = List {}.load(conn)?;
+    Ok(rows
+        .into_iter()
+        .map(|(name, token, owner, acquired_at, expires_at)| LockRow {
+            name: String::from_utf8_lossy(&name).into_owned(),
+            token,
+            state,
+            owner,
+            acquired_at,
+            expires_at,
+        })
+        .collect())
+}

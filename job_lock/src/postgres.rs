@@ -1,0 +1,170 @@
+use crate::backend::{Clash, LockBackend, RowLock};
+use crate::{LockRow, LockState};
+use chrono::{DateTime, Utc};
+use diesel::connection::{LoadConnection, TransactionManager};
+use diesel::pg::Pg;
+use diesel::prelude::*;
+use diesel::result::{DatabaseErrorKind, Error};
+use std::time::Duration;
+
+job_db::statement! {
+    // clock_timestamp(), since now() is from before the wait. After a wait PostgreSQL computes the row anew.
+    struct Advance<'a> on Pg { name: &'a str => Text, owner: &'a str => Text } -> BigInt;
+    "UPDATE locks SET token = token + 1, owner = " owner ", acquired_at = clock_timestamp(), expires_at = NULL
+     WHERE name = " name " RETURNING token"
+}
+
+job_db::statement! {
+    struct LockRowWaiting<'a> on Pg { name: &'a str => Text } -> (BigInt, Nullable<Text>);
+    "SELECT token, owner FROM locks WHERE name = " name " FOR UPDATE"
+}
+
+job_db::statement! {
+    struct LockRowAtOnce<'a> on Pg { name: &'a str => Text } -> (BigInt, Nullable<Text>);
+    "SELECT token, owner FROM locks WHERE name = " name " FOR UPDATE SKIP LOCKED"
+}
+
+job_db::statement! {
+    struct Seen<'a> on Pg { name: &'a str => Text } -> (BigInt, Text);
+    "SELECT token, owner FROM locks WHERE name = " name " AND owner IS NOT NULL"
+}
+
+job_db::statement! {
+    struct Exists<'a> on Pg { name: &'a str => Text } -> Bool;
+    "SELECT EXISTS (SELECT 1 FROM locks WHERE name = " name ")"
+}
+
+job_db::statement! {
+    struct Create<'a> on Pg { name: &'a str => Text } -> ();
+    "INSERT INTO locks (name) VALUES (" name ") ON CONFLICT (name) DO NOTHING"
+}
+
+job_db::statement! {
+    // A row that an open transaction has changed carries that transaction's number in xmax, and every open transaction
+    // holds a lock on its own number. So this finds the holders and locks nothing, which a probe would.
+    struct List on Pg {} -> (
+        Text, BigInt, Nullable<Text>, Nullable<job_db::Instant>, Nullable<job_db::Instant>,
+        Nullable<Integer>, Nullable<Text>, Nullable<job_db::Instant>
+    );
+    "SELECT l.name, l.token, l.owner, l.acquired_at, l.expires_at, p.pid,
+            concat_ws(' ', nullif(a.application_name, ''), 'pid ' || p.pid, host(a.client_addr) || ':' || a.client_port),
+            a.xact_start
+     FROM locks l
+     LEFT JOIN pg_catalog.pg_locks p ON p.locktype = 'transactionid' AND p.transactionid = l.xmax
+       AND p.mode = 'ExclusiveLock' AND p.granted
+     LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = p.pid
+     ORDER BY l.name"
+}
+
+type Listed = (
+    String,
+    i64,
+    Option<String>,
+    Option<DateTime<Utc>>,
+    Option<DateTime<Utc>>,
+    Option<i32>,
+    Option<String>,
+    Option<DateTime<Utc>>,
+);
+
+impl LockBackend for Pg {
+    const PAUSE: Duration = Duration::from_millis(10);
+    const HAS_QUEUE: bool = true;
+
+    fn begin<C>(conn: &mut C) -> QueryResult<()>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        C::TransactionManager::begin_transaction(conn)?;
+        conn.batch_execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+    }
+
+    fn lock_row<C>(conn: &mut C, name: &str, limit: Option<Duration>) -> QueryResult<RowLock>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let row: Option<(i64, Option<String>)> = match limit {
+            None => LockRowWaiting { name }.get_result(conn).optional()?,
+            Some(_) => LockRowAtOnce { name }.get_result(conn).optional()?,
+        };
+        Ok(match row {
+            Some((token, owner)) => RowLock::Taken { token, owner },
+            None if limit.is_some() && Self::exists(conn, name)? => RowLock::Held,
+            None => RowLock::Missing,
+        })
+    }
+
+    fn advance<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Option<i64>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Advance { name, owner }.get_result(conn).optional()
+    }
+
+    fn seen<C>(conn: &mut C, name: &str) -> QueryResult<Option<(i64, String)>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Seen { name }.get_result(conn).optional()
+    }
+
+    fn exists<C>(conn: &mut C, name: &str) -> QueryResult<bool>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Exists { name }.get_result(conn)
+    }
+
+    fn create<C>(conn: &mut C, name: &str) -> QueryResult<bool>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Ok(Create { name }.execute(conn)? > 0)
+    }
+
+    fn list<C>(conn: &mut C) -> QueryResult<Vec<LockRow>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let rows: Vec<Listed> = List {}.load(conn)?;
+        Ok(rows.into_iter().map(row).collect())
+    }
+
+    fn clash(error: &Error) -> Option<Clash> {
+        let Error::DatabaseError(kind, info) = error else {
+            return None;
+        };
+        if matches!(kind, DatabaseErrorKind::SerializationFailure) {
+            return Some(Clash::Stale);
+        }
+        // Diesel does not pass the error's code on, and the message may be in another language; the names of lock
+        // modes in the details are not translated.
+        let names_modes = info.details().is_some_and(|details| {
+            ["ShareLock", "ExclusiveLock"]
+                .iter()
+                .any(|mode| details.contains(mode))
+        });
+        (names_modes || info.message().contains("deadlock detected")).then_some(Clash::Deadlock)
+    }
+}
+
+fn row(listed: Listed) -> LockRow {
+    let (name, token, owner, acquired_at, expires_at, pid, holder, since) = listed;
+    let last = LockRow {
+        name,
+        token,
+        state: LockState::Free,
+        owner,
+        acquired_at,
+        expires_at,
+    };
+    if pid.is_none() {
+        return last;
+    }
+    LockRow {
+        state: LockState::Held,
+        owner: holder,
+        acquired_at: since,
+        ..last
+    }
+}

@@ -1,0 +1,43 @@
+use chrono::{DateTime, Utc};
+
+/// A lock as [`Lock::list`](crate::Lock::list) shows it.
+///
+/// What a holder writes into its row is not committed while it holds it, and so hidden from others. How much can be
+/// shown all the same differs:
+///
+/// | | `state` | `owner`, `acquired_at` of a lock that is held |
+/// |---|---|---|
+/// | PostgreSQL | exact | the session's application name, process id and address; the start of its transaction, which is when it began to wait for the lock |
+/// | MySQL, MariaDB | exact; `Unknown` inside a transaction | as the holder wrote them: host, process, thread, something random, and the number of its connection |
+/// | SQLite | `Unknown` | of the last holder that has committed |
+///
+/// In a row that is not held, they are those of the last holder that has committed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LockRow {
+    /// The lock's name.
+    pub name: String,
+    /// The token of the last holder that has committed; of the holder of now, where the database shows it (MySQL, MariaDB).
+    pub token: i64,
+    /// Whether somebody holds it now.
+    pub state: LockState,
+    /// Who holds it, or held it last. For people: it may change its form.
+    pub owner: Option<String>,
+    /// Since when, or when it was last taken.
+    pub acquired_at: Option<DateTime<Utc>>,
+    /// When a lease on it ends. A lock of [`Lock::synchronize`](crate::Lock::synchronize) has no such time: it ends with its
+    /// transaction.
+    pub expires_at: Option<DateTime<Utc>>,
+}
+
+/// Whether somebody holds a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LockState {
+    /// Nobody does.
+    Free,
+    /// Somebody does.
+    Held,
+    /// The database does not show it.
+    Unknown,
+}

@@ -1,0 +1,159 @@
+use crate::backend::{Clash, LockBackend, RowLock};
+use crate::{LockRow, LockState};
+use chrono::{DateTime, Utc};
+use diesel::connection::{LoadConnection, TransactionManager};
+use diesel::prelude::*;
+use diesel::result::Error;
+use diesel::sqlite::Sqlite;
+use job_db::{Database, Fault};
+use std::time::{Duration, Instant};
+
+job_db::statement! {
+    // It writes, so that it takes the file's one write lock: a statement that reads first could not get it later.
+    struct LockRowOf<'a> on Sqlite { name: &'a str => Text } -> (BigInt, Nullable<Text>);
+    "UPDATE locks SET token = token WHERE name = " name " RETURNING token, owner"
+}
+
+job_db::statement! {
+    struct Advance<'a> on Sqlite { name: &'a str => Text, owner: &'a str => Text } -> BigInt;
+    "UPDATE locks SET token = token + 1, owner = " owner ", acquired_at = " {Sqlite::NOW_SQL} ", expires_at = NULL
+     WHERE name = " name " RETURNING token"
+}
+
+job_db::statement! {
+    struct Seen<'a> on Sqlite { name: &'a str => Text } -> (BigInt, Text);
+    "SELECT token, owner FROM locks WHERE name = " name " AND owner IS NOT NULL"
+}
+
+job_db::statement! {
+    struct Exists<'a> on Sqlite { name: &'a str => Text } -> Bool;
+    "SELECT EXISTS (SELECT 1 FROM locks WHERE name = " name ")"
+}
+
+job_db::statement! {
+    struct Create<'a> on Sqlite { name: &'a str => Text } -> ();
+    "INSERT OR IGNORE INTO locks (name) VALUES (" name ")"
+}
+
+job_db::statement! {
+    struct List on Sqlite {} -> (
+        Text, BigInt, Nullable<Text>, Nullable<job_db::Instant>, Nullable<job_db::Instant>
+    );
+    "SELECT name, token, owner, acquired_at, expires_at FROM locks ORDER BY name"
+}
+
+job_db::statement! {
+    struct BusyTimeout on Sqlite {} -> Integer;
+    "PRAGMA busy_timeout"
+}
+
+/// SQLite waits only for a transaction that has not read yet, and so cannot be stale.
+fn with_busy_timeout<C, T>(
+    conn: &mut C,
+    limit: Option<Duration>,
+    wait: impl FnOnce(&mut C) -> QueryResult<T>,
+) -> QueryResult<T>
+where
+    C: LoadConnection<Backend = Sqlite>,
+{
+    let millis = limit.map_or(i32::MAX, |limit| {
+        i32::try_from(limit.as_micros().div_ceil(1000)).unwrap_or(i32::MAX)
+    });
+    let before: i32 = BusyTimeout {}.get_result(conn)?;
+    conn.batch_execute(&format!("PRAGMA busy_timeout = {millis}"))?;
+    let result = wait(conn);
+    conn.batch_execute(&format!("PRAGMA busy_timeout = {before}"))?;
+    result
+}
+
+impl LockBackend for Sqlite {
+    // A look costs microseconds there, and busy_timeout, which pauses for up to 100 ms, starves some of those who wait.
+    const PAUSE: Duration = Duration::from_millis(1);
+    const HAS_QUEUE: bool = false;
+
+    fn begin<C>(conn: &mut C) -> QueryResult<()>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        C::TransactionManager::begin_transaction(conn)
+    }
+
+    fn lock_row<C>(conn: &mut C, name: &str, limit: Option<Duration>) -> QueryResult<RowLock>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let start = Instant::now();
+        let result: QueryResult<Option<(i64, Option<String>)>> =
+            with_busy_timeout(conn, limit, |conn| LockRowOf { name }.get_result(conn).optional());
+        match result {
+            Ok(Some((token, owner))) => Ok(RowLock::Taken { token, owner }),
+            Ok(None) => Ok(RowLock::Missing),
+            // An answer before the time was over means that SQLite saw no use in waiting.
+            Err(error) if Self::fault(&error) == Fault::Contended => Ok(match limit {
+                Some(limit) if start.elapsed() >= limit => RowLock::Held,
+                _ => RowLock::Stale,
+            }),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn advance<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Option<i64>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Advance { name, owner }.get_result(conn).optional()
+    }
+
+    fn seen<C>(conn: &mut C, name: &str) -> QueryResult<Option<(i64, String)>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Seen { name }.get_result(conn).optional()
+    }
+
+    fn exists<C>(conn: &mut C, name: &str) -> QueryResult<bool>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Exists { name }.get_result(conn)
+    }
+
+    fn create<C>(conn: &mut C, name: &str) -> QueryResult<bool>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Ok(Create { name }.execute(conn)? > 0)
+    }
+
+    fn list<C>(conn: &mut C) -> QueryResult<Vec<LockRow>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let rows: Vec<Listed> = List {}.load(conn)?;
+        Ok(rows
+            .into_iter()
+            .map(|(name, token, owner, acquired_at, expires_at)| LockRow {
+                name,
+                token,
+                // What is not committed cannot be seen from outside, and a probe would be a writer itself.
+                state: LockState::Unknown,
+                owner,
+                acquired_at,
+                expires_at,
+            })
+            .collect())
+    }
+
+    fn clash(_: &Error) -> Option<Clash> {
+        // There is one lock, so that nobody waits for a second one.
+        None
+    }
+}
+
+type Listed = (
+    String,
+    i64,
+    Option<String>,
+    Option<DateTime<Utc>>,
+    Option<DateTime<Utc>>,
+);
