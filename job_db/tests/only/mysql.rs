@@ -221,3 +221,10 @@ fn two_databases_are_migrated_each_for_itself() {
     first.execute("INSERT INTO locks (name) VALUES ('mine')");
     assert_eq!(second.count("SELECT count(*) FROM locks"), 0);
 }
+
+#[test]
+fn without_a_database_the_error_says_so() {
+    let url = std::env::var("MYSQL_DATABASE_URL").unwrap();
+    let error = migrate(&mut Conn::establish(&url).unwrap()).unwrap_err();
+    assert!(error.to_string().contains("No database selected"), "{error}");
+}
