@@ -196,7 +196,7 @@ fn a_session_time_zone_does_not_shift_times() {
 
 /// The first statements of the first migration, as far as an interruption let them come.
 fn first_statements(count: usize) -> String {
-    let up = include_str!("../../../migrations/mysql/00000000000001_gatun/up.sql");
+    let up = include_str!("../../migrations/mysql/00000000000001_gatun/up.sql");
     let statements: Vec<&str> = up.split_inclusive(";\n").take(count).collect();
     statements.concat()
 }
