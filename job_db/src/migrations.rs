@@ -124,7 +124,10 @@ pub fn schema_version<C: DbConnection>(conn: &mut C) -> Result<(Option<i64>, i64
     Ok(((current > 0).then_some(current), newest))
 }
 
-fn numbered_migrations<DB: Database>() -> Result<Vec<(i64, Box<dyn Migration<DB>>)>, MigrateError> {
+/// Migrations with their versions, in order.
+type Numbered<DB> = Vec<(i64, Box<dyn Migration<DB>>)>;
+
+fn numbered_migrations<DB: Database>() -> Result<Numbered<DB>, MigrateError> {
     let mut migrations = DB::migrations()?
         .into_iter()
         .map(|migration| {

@@ -1,3 +1,6 @@
+mod version;
+
+use self::version::{check_version, product};
 use crate::MigrateError;
 use crate::database::{Database, Fault, sealed::Sealed};
 use chrono::{DateTime, Utc};
@@ -14,7 +17,7 @@ const MIGRATIONS: EmbeddedMigrations = embed_migrations!("migrations/mysql");
 const MIGRATION_WAIT_SECONDS: u32 = 300;
 
 /// Names of GET_LOCK are server-wide and at most 64 characters long.
-const MIGRATION_LOCK: &str = "CONCAT('gatun_migrate_', MD5(DATABASE()))";
+const MIGRATION_LOCK: &str = "CONCAT('gatun_migrate_', MD5(COALESCE(DATABASE(), '')))";
 
 crate::statement! {
     struct ExistingTables<'a> on Mysql { names: &'a str => Text } -> Text;
@@ -49,21 +52,6 @@ crate::statement! {
     "SELECT RELEASE_LOCK(" {MIGRATION_LOCK} ")"
 }
 
-/// Finds the product and its version in what VERSION() says, such as `10.11.19-MariaDB-0+deb12u1` or `8.0.36`.
-fn product(version: &str) -> (&'static str, [u32; 3]) {
-    let name = if version.contains("MariaDB") {
-        "MariaDB"
-    } else {
-        "MySQL"
-    };
-    // Old replication clients were told 5.5.5- in front of MariaDB's own version.
-    let version = version.strip_prefix("5.5.5-").unwrap_or(version);
-    let mut numbers = version
-        .split(|c: char| !c.is_ascii_digit())
-        .map(|digits| digits.parse().unwrap_or(0));
-    (name, std::array::from_fn(|_| numbers.next().unwrap_or(0)))
-}
-
 crate::statement! {
     struct Now on Mysql {} -> crate::Instant;
     "SELECT UTC_TIMESTAMP(6)"
@@ -90,7 +78,9 @@ impl Database for Mysql {
     {
         let seconds = statement_timeout.as_secs().max(1);
         conn.batch_execute(&format!(
-            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
+            // The language is that of `fault_of_message`.
+            "SET SESSION lc_messages = 'en_US';
+             SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
              SET SESSION innodb_lock_wait_timeout = {seconds}"
         ))?;
         let version: String = ServerVersion {}.get_result(conn)?;
@@ -111,22 +101,26 @@ impl Database for Mysql {
     }
 
     fn fault_of_message(message: &str) -> Fault {
+        // The client libraries of MySQL and MariaDB spell their own errors differently.
+        let message = message.to_ascii_lowercase();
         let any = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
         if any(&[
-            "Deadlock found",
-            "Lock wait timeout exceeded",
-            "Query execution was interrupted",
+            "deadlock found",
+            "lock wait timeout exceeded",
+            "could not be acquired immediately",
+            "query execution was interrupted",
             "maximum statement execution time exceeded",
-            "Record has changed since last read",
+            "record has changed since last read",
         ]) {
             Fault::Contended
         } else if any(&[
             "server has gone away",
-            "Lost connection",
-            "Server shutdown in progress",
-            "Can't connect",
-            "Connection was killed",
-            "Commands out of sync",
+            "lost connection",
+            "server shutdown in progress",
+            "can't connect",
+            "connection was killed",
+            "disconnected by the server",
+            "commands out of sync",
         ]) {
             Fault::Disconnected
         } else {
@@ -138,17 +132,8 @@ impl Database for Mysql {
     where
         C: LoadConnection<Backend = Self>,
     {
-        let text: String = ServerVersion {}.get_result(conn)?;
-        let (name, version) = product(&text);
-        // SKIP LOCKED and JSON_TABLE came with these.
-        let oldest = if name == "MariaDB" { [10, 6, 0] } else { [8, 0, 4] };
-        if version < oldest {
-            return Err(MigrateError::ServerTooOld {
-                server: format!("{name} {text}"),
-                needed: "MySQL 8.0.4 or later, or MariaDB 10.6 or later",
-            });
-        }
-        Ok(())
+        let version: String = ServerVersion {}.get_result(conn)?;
+        check_version(&version)
     }
 
     fn existing_tables<C>(conn: &mut C, tables: &[&str]) -> QueryResult<Vec<String>>
@@ -203,13 +188,19 @@ impl Database for Mysql {
 
 #[cfg(test)]
 mod tests {
-    use super::product;
+    use super::{Fault, Mysql};
+    use crate::Database;
 
     #[test]
-    fn product_and_version_are_found_in_what_servers_say() {
-        assert_eq!(product("10.11.19-MariaDB-0+deb12u1"), ("MariaDB", [10, 11, 19]));
-        assert_eq!(product("5.5.5-10.5.8-MariaDB"), ("MariaDB", [10, 5, 8]));
-        assert_eq!(product("8.0.36"), ("MySQL", [8, 0, 36]));
-        assert_eq!(product("8.4.0-commercial"), ("MySQL", [8, 4, 0]));
+    fn both_client_libraries_tell_of_a_lost_server() {
+        for message in [
+            "MySQL server has gone away",
+            "Server has gone away",
+            "Lost connection to MySQL server during query",
+            "Lost connection to server during query",
+            "The client was disconnected by the server because of inactivity.",
+        ] {
+            assert_eq!(Mysql::fault_of_message(message), Fault::Disconnected, "{message}");
+        }
     }
 }

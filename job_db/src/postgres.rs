@@ -36,6 +36,16 @@ crate::statement! {
     "SELECT current_setting('server_version_num')::int, current_setting('server_version')"
 }
 
+fn check_version(number: i32, version: &str) -> Result<(), MigrateError> {
+    if number < OLDEST {
+        return Err(MigrateError::ServerTooOld {
+            server: format!("PostgreSQL {version}"),
+            needed: "PostgreSQL 12 or later",
+        });
+    }
+    Ok(())
+}
+
 crate::statement! {
     struct Now on Pg {} -> crate::Instant;
     "SELECT clock_timestamp()"
@@ -112,13 +122,7 @@ impl Database for Pg {
         C: LoadConnection<Backend = Self>,
     {
         let (number, version): (i32, String) = ServerVersion {}.get_result(conn)?;
-        if number < OLDEST {
-            return Err(MigrateError::ServerTooOld {
-                server: format!("PostgreSQL {version}"),
-                needed: "PostgreSQL 12 or later",
-            });
-        }
-        Ok(())
+        check_version(number, &version)
     }
 
     fn existing_tables<C>(conn: &mut C, tables: &[&str]) -> QueryResult<Vec<String>>
@@ -164,5 +168,21 @@ impl Database for Pg {
 
     fn migrations() -> Result<Vec<Box<dyn Migration<Self>>>, MigrateError> {
         crate::migrations::embedded(MigrationSource::<Self>::migrations(&MIGRATIONS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_version;
+
+    #[test]
+    fn servers_that_are_too_old_are_refused_by_name_and_version() {
+        assert!(check_version(120_000, "12.0").is_ok());
+        assert!(check_version(180_001, "18.1 (Debian 18.1-1)").is_ok());
+        let error = check_version(110_022, "11.22").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "PostgreSQL 11.22 is too old: Gatun needs PostgreSQL 12 or later"
+        );
     }
 }

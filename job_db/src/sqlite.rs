@@ -36,6 +36,20 @@ crate::statement! {
     "SELECT sqlite_version()"
 }
 
+fn check_version(text: &str) -> Result<(), MigrateError> {
+    let version: Vec<u32> = text
+        .split('.')
+        .map(|number| number.parse().unwrap_or(0))
+        .collect();
+    if version.as_slice() < OLDEST.as_slice() {
+        return Err(MigrateError::ServerTooOld {
+            server: format!("SQLite {text}"),
+            needed: "SQLite 3.35 or later",
+        });
+    }
+    Ok(())
+}
+
 crate::statement! {
     struct TakeWriteLock on Sqlite {} -> ();
     "UPDATE locks SET token = token WHERE 0"
@@ -44,6 +58,29 @@ crate::statement! {
 crate::statement! {
     struct Now on Sqlite {} -> crate::Instant;
     "SELECT " {NOW}
+}
+
+crate::statement! {
+    struct BusyTimeout on Sqlite {} -> BigInt;
+    "SELECT timeout FROM pragma_busy_timeout"
+}
+
+fn immediate_transaction<C>(
+    conn: &mut C,
+    work: impl FnOnce(&mut C) -> Result<usize, MigrateError>,
+) -> Result<usize, MigrateError>
+where
+    C: LoadConnection<Backend = Sqlite>,
+{
+    conn.batch_execute("BEGIN IMMEDIATE")?;
+    let result = work(conn).and_then(|ran| {
+        conn.batch_execute("COMMIT")?;
+        Ok(ran)
+    });
+    if result.is_err() {
+        conn.batch_execute("ROLLBACK")?;
+    }
+    result
 }
 
 impl Sealed for Sqlite {}
@@ -102,18 +139,8 @@ impl Database for Sqlite {
     where
         C: LoadConnection<Backend = Self>,
     {
-        let text: String = ServerVersion {}.get_result(conn)?;
-        let version: Vec<u32> = text
-            .split('.')
-            .map(|number| number.parse().unwrap_or(0))
-            .collect();
-        if version.as_slice() < OLDEST.as_slice() {
-            return Err(MigrateError::ServerTooOld {
-                server: format!("SQLite {text}"),
-                needed: "SQLite 3.35 or later",
-            });
-        }
-        Ok(())
+        let version: String = ServerVersion {}.get_result(conn)?;
+        check_version(&version)
     }
 
     fn existing_tables<C>(conn: &mut C, tables: &[&str]) -> QueryResult<Vec<String>>
@@ -150,13 +177,28 @@ impl Database for Sqlite {
     {
         // By hand, since Diesel's immediate transactions are for the bare SqliteConnection only, and there may be no
         // table yet that a first statement could write to.
-        conn.batch_execute("PRAGMA busy_timeout = 60000; BEGIN IMMEDIATE")?;
-        let result = work(conn);
-        conn.batch_execute(if result.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+        let busy_timeout: i64 = BusyTimeout {}.get_result(conn)?;
+        conn.batch_execute("PRAGMA busy_timeout = 60000")?;
+        let result = immediate_transaction(conn, work);
+        // The connection is the app's, and so are its settings.
+        conn.batch_execute(&format!("PRAGMA busy_timeout = {busy_timeout}"))?;
         result
     }
 
     fn migrations() -> Result<Vec<Box<dyn Migration<Self>>>, MigrateError> {
         crate::migrations::embedded(MigrationSource::<Self>::migrations(&MIGRATIONS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_version;
+
+    #[test]
+    fn libraries_that_are_too_old_are_refused_by_name_and_version() {
+        assert!(check_version("3.35.0").is_ok());
+        assert!(check_version("3.53.2").is_ok());
+        let error = check_version("3.9.2").unwrap_err().to_string();
+        assert_eq!(error, "SQLite 3.9.2 is too old: Gatun needs SQLite 3.35 or later");
     }
 }

@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// is dropped, also when the test has failed.
 #[derive(Debug)]
 pub struct TestDb<K: Kind> {
+    server: String,
     name: String,
     url: String,
     kind: PhantomData<K>,
@@ -22,17 +23,29 @@ impl<K: Kind> TestDb<K> {
     #[allow(clippy::new_without_default)]
     #[track_caller]
     pub fn new() -> Self {
-        let db = Self::empty();
-        job_db::migrate(&mut db.connect()).expect("migrated tables");
-        db
+        Self::new_on(&K::server())
     }
 
     /// A database without tables.
     #[track_caller]
     pub fn empty() -> Self {
+        Self::empty_on(&K::server())
+    }
+
+    /// A database with Gatun's tables, on a server of the test's own, such as one of [`server`](crate::server).
+    #[track_caller]
+    pub fn new_on(server: &str) -> Self {
+        let db = Self::empty_on(server);
+        job_db::migrate(&mut db.connect()).expect("migrated tables");
+        db
+    }
+
+    #[track_caller]
+    fn empty_on(server: &str) -> Self {
         let name = fresh_name();
-        let url = K::create(&name);
+        let url = K::create(server, &name);
         Self {
+            server: server.to_owned(),
             name,
             url,
             kind: PhantomData,
@@ -122,7 +135,7 @@ impl<K: Kind> TestDb<K> {
 impl<K: Kind> Drop for TestDb<K> {
     fn drop(&mut self) {
         // Never a panic: it would hide what the test has to say.
-        if let Err(error) = K::remove(&self.name) {
+        if let Err(error) = K::remove(&self.server, &self.name) {
             eprintln!("{} {} stays behind: {error}", K::NAME, self.name);
         }
     }

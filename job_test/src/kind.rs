@@ -17,13 +17,17 @@ pub trait Kind: std::fmt::Debug + Send + Sync + 'static {
     /// The plain Diesel connection.
     type Conn: DbConnection + R2D2Connection + Send + 'static;
 
+    /// Where places are made: the server's URL, from the environment, or a folder.
+    #[doc(hidden)]
+    fn server() -> String;
+
     /// Makes an empty place of that name, and gives its URL.
     #[doc(hidden)]
-    fn create(name: &str) -> String;
+    fn create(server: &str, name: &str) -> String;
 
     /// Removes the place again.
     #[doc(hidden)]
-    fn remove(name: &str) -> Result<(), String>;
+    fn remove(server: &str, name: &str) -> Result<(), String>;
 
     /// What an app does with each new connection.
     #[doc(hidden)]

@@ -6,41 +6,25 @@ use diesel::{Connection, MysqlConnection, QueryResult};
 #[derive(Debug)]
 pub struct Mysql;
 
-fn base_url() -> String {
-    server_url("MYSQL_DATABASE_URL")
-}
-
-fn admin() -> Result<MysqlConnection, String> {
-    let url = base_url();
-    MysqlConnection::establish(&url).map_err(|error| format!("no connection to {url}: {error}"))
-}
-
-/// Puts the database's name in the place of the URL's path.
-fn with_database(base: &str, name: &str) -> String {
-    let (address, query) = match base.split_once('?') {
-        Some((address, query)) => (address, format!("?{query}")),
-        None => (base, String::new()),
-    };
-    let host = address.find("://").map_or(0, |at| at + 3);
-    let end = address[host..].find('/').map_or(address.len(), |at| host + at);
-    format!("{}/{name}{query}", &address[..end])
-}
-
 impl Kind for Mysql {
     const NAME: &'static str = "mysql";
     type Conn = MysqlConnection;
 
-    fn create(name: &str) -> String {
-        admin()
+    fn server() -> String {
+        server_url("MYSQL_DATABASE_URL")
+    }
+
+    fn create(server: &str, name: &str) -> String {
+        admin(server)
             .unwrap_or_else(|error| panic!("{error}"))
             .batch_execute(&format!("CREATE DATABASE {name} CHARACTER SET utf8mb4"))
             .expect("a new database");
-        with_database(&base_url(), name)
+        with_database(server, name)
     }
 
-    fn remove(name: &str) -> Result<(), String> {
+    fn remove(server: &str, name: &str) -> Result<(), String> {
         // A transaction that a failed test left open must not hang the whole run.
-        admin()?
+        admin(server)?
             .batch_execute(&format!(
                 "SET SESSION lock_wait_timeout = 10; DROP DATABASE IF EXISTS {name}"
             ))
@@ -52,6 +36,21 @@ impl Kind for Mysql {
     }
 
     first_column!();
+}
+
+fn admin(server: &str) -> Result<MysqlConnection, String> {
+    MysqlConnection::establish(server).map_err(|error| format!("no connection to {server}: {error}"))
+}
+
+/// Puts the database's name in the place of the URL's path.
+fn with_database(base: &str, name: &str) -> String {
+    let (address, query) = match base.split_once('?') {
+        Some((address, query)) => (address, format!("?{query}")),
+        None => (base, String::new()),
+    };
+    let host = address.find("://").map_or(0, |at| at + 3);
+    let end = address[host..].find('/').map_or(address.len(), |at| host + at);
+    format!("{}/{name}{query}", &address[..end])
 }
 
 #[cfg(test)]

@@ -6,32 +6,26 @@ use diesel::{Connection, PgConnection, QueryResult};
 #[derive(Debug)]
 pub struct Postgres;
 
-fn base_url() -> String {
-    server_url("POSTGRES_DATABASE_URL")
-}
-
-fn admin() -> PgConnection {
-    let url = base_url();
-    PgConnection::establish(&url).unwrap_or_else(|error| panic!("no connection to {url}: {error}"))
-}
-
 impl Kind for Postgres {
     const NAME: &'static str = "postgres";
     type Conn = PgConnection;
 
-    fn create(name: &str) -> String {
-        admin()
-            .batch_execute(&format!("CREATE SCHEMA {name}"))
-            .expect("a new schema");
-        let base = base_url();
-        let separator = if base.contains('?') { '&' } else { '?' };
-        format!("{base}{separator}options=-csearch_path%3D{name}")
+    fn server() -> String {
+        server_url("POSTGRES_DATABASE_URL")
     }
 
-    fn remove(name: &str) -> Result<(), String> {
+    fn create(server: &str, name: &str) -> String {
+        admin(server)
+            .unwrap_or_else(|error| panic!("{error}"))
+            .batch_execute(&format!("CREATE SCHEMA {name}"))
+            .expect("a new schema");
+        let separator = if server.contains('?') { '&' } else { '?' };
+        format!("{server}{separator}options=-csearch_path%3D{name}")
+    }
+
+    fn remove(server: &str, name: &str) -> Result<(), String> {
         // A transaction that a failed test left open must not hang the whole run.
-        PgConnection::establish(&base_url())
-            .map_err(|error| error.to_string())?
+        admin(server)?
             .batch_execute(&format!(
                 "SET lock_timeout = '10s'; SET client_min_messages = warning; DROP SCHEMA IF EXISTS {name} CASCADE"
             ))
@@ -43,4 +37,8 @@ impl Kind for Postgres {
     }
 
     first_column!();
+}
+
+fn admin(server: &str) -> Result<PgConnection, String> {
+    PgConnection::establish(server).map_err(|error| format!("no connection to {server}: {error}"))
 }
