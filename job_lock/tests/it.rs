@@ -1,6 +1,8 @@
 //! The suite, once for each database that is enabled; and what only one database can do, in `on/`.
 #![allow(clippy::duplicate_mod)] // One suite, compiled once for each database.
 
+mod warnings;
+
 #[cfg(feature = "postgres")]
 #[path = "."]
 mod postgres {

@@ -1,8 +1,8 @@
 use super::on;
 use super::support::{db_with, while_held};
+use crate::warnings;
 use diesel::Connection;
 use job_lock::{Lock, LockError, LockState, Wait};
-use std::sync::Mutex;
 use std::time::Duration;
 
 #[test]
@@ -62,38 +62,9 @@ fn list_in_a_transaction_locks_nothing() {
         .unwrap();
 }
 
-static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-struct Warnings;
-
-impl log::Log for Warnings {
-    fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
-        metadata.level() == log::Level::Warn
-    }
-
-    fn log(&self, record: &log::Record<'_>) {
-        if self.enabled(record.metadata()) {
-            WARNINGS.lock().unwrap().push(record.args().to_string());
-        }
-    }
-
-    fn flush(&self) {}
-}
-
-static LOGGER: Warnings = Warnings;
-
-/// The log is the process's, and the suites for other databases run in it too.
-fn warnings(name: &str) -> usize {
-    let warnings = WARNINGS.lock().unwrap();
-    warnings.iter().filter(|text| text.contains(name)).count()
-}
-
 #[test]
 fn a_lock_that_was_held_too_long_is_logged() {
-    // One of the suites is the first.
-    if log::set_logger(&LOGGER).is_ok() {
-        log::set_max_level(log::LevelFilter::Warn);
-    }
+    warnings::listen();
     let (long, short) = (
         format!("{}-long", on::LOG_NAME),
         format!("{}-short", on::LOG_NAME),
@@ -106,5 +77,5 @@ fn a_lock_that_was_held_too_long_is_logged() {
             .synchronize(conn, |_| Ok::<_, LockError>(()))
             .unwrap();
     }
-    assert_eq!((warnings(&long), warnings(&short)), (1, 0));
+    assert_eq!((warnings::count(&long), warnings::count(&short)), (1, 0));
 }
