@@ -49,7 +49,7 @@ fn in_own_transaction<'a, C: LockConnection>(
         roll_back_to(conn, 0);
         match error {
             LockError::Unknown(name) if options.create_missing => {
-                create::create(conn, &name)?;
+                create::create_patiently(conn, &name, patience)?;
             }
             // From the queue it comes when the session's own limit on waiting is over.
             LockError::Busy(name) if in_queue::<C>(options) || !patience.pause(C::Db::PAUSE) => {

@@ -10,8 +10,15 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) fn create<C: LockConnection>(conn: &mut C, name: &str) -> Result<bool, LockError> {
     name::check(name)?;
+    create_patiently(conn, name, &Patience::new(Wait::AtMost(LIMIT)))
+}
+
+pub(crate) fn create_patiently<C: LockConnection>(
+    conn: &mut C,
+    name: &str,
+    patience: &Patience,
+) -> Result<bool, LockError> {
     let depth = transaction_depth(conn);
-    let patience = Patience::new(Wait::AtMost(LIMIT));
     loop {
         match create_once(conn, name) {
             Ok(made) => return Ok(made),

@@ -1,7 +1,7 @@
 //! The suite, once for each database that is enabled; and what only one database can do, in `on/`.
 #![allow(clippy::duplicate_mod)] // One suite, compiled once for each database.
 
-mod warnings;
+mod once;
 
 #[cfg(feature = "postgres")]
 #[path = "."]

@@ -1,6 +1,6 @@
 use super::on;
 use super::support::{db_with, while_held};
-use crate::warnings;
+use crate::once::warnings;
 use diesel::Connection;
 use job_lock::{Lock, LockError, LockState, Wait};
 use std::time::Duration;
