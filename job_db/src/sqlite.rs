@@ -60,6 +60,29 @@ crate::statement! {
     "SELECT " {NOW}
 }
 
+crate::statement! {
+    struct BusyTimeout on Sqlite {} -> BigInt;
+    "SELECT timeout FROM pragma_busy_timeout"
+}
+
+fn immediate_transaction<C>(
+    conn: &mut C,
+    work: impl FnOnce(&mut C) -> Result<usize, MigrateError>,
+) -> Result<usize, MigrateError>
+where
+    C: LoadConnection<Backend = Sqlite>,
+{
+    conn.batch_execute("BEGIN IMMEDIATE")?;
+    let result = work(conn).and_then(|ran| {
+        conn.batch_execute("COMMIT")?;
+        Ok(ran)
+    });
+    if result.is_err() {
+        conn.batch_execute("ROLLBACK")?;
+    }
+    result
+}
+
 impl Sealed for Sqlite {}
 
 impl Database for Sqlite {
@@ -166,9 +189,11 @@ impl Database for Sqlite {
     {
         // By hand, since Diesel's immediate transactions are for the bare SqliteConnection only, and there may be no
         // table yet that a first statement could write to.
-        conn.batch_execute("PRAGMA busy_timeout = 60000; BEGIN IMMEDIATE")?;
-        let result = work(conn);
-        conn.batch_execute(if result.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+        let busy_timeout: i64 = BusyTimeout {}.get_result(conn)?;
+        conn.batch_execute("PRAGMA busy_timeout = 60000")?;
+        let result = immediate_transaction(conn, work);
+        // The connection is the app's, and so are its settings.
+        conn.batch_execute(&format!("PRAGMA busy_timeout = {busy_timeout}"))?;
         result
     }
 
