@@ -138,6 +138,7 @@ pub trait JobBackend: Database {
     fn promote<C: LoadConnection<Backend = Self>>(conn: &mut C, limit: i64) -> QueryResult<usize>;
     fn next_run_at<C: LoadConnection<Backend = Self>>(conn: &mut C) -> QueryResult<Option<DateTime<Utc>>>;
     fn orphans<C: LoadConnection<Backend = Self>>(conn: &mut C, limit: i64) -> QueryResult<Vec<Ticket>>;
+    fn held_by<C: LoadConnection<Backend = Self>>(conn: &mut C, worker: i64) -> QueryResult<Vec<Ticket>>;
     /// (id, whether it ended long enough ago), in the order of the ids.
     fn old_finished<C: LoadConnection<Backend = Self>>(
         conn: &mut C,

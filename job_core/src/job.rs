@@ -48,21 +48,6 @@ pub(crate) struct State {
     pub(crate) error: Option<String>,
 }
 
-impl State {
-    /// A job's state when it has just been enqueued.
-    pub(crate) const NEW: Self = State {
-        status: Status::New,
-        attempts: 0,
-        uncharged: 0,
-        run_at: None,
-        started_at: None,
-        finished_at: None,
-        worker: None,
-        result: None,
-        error: None,
-    };
-}
-
 impl Job {
     /// Finds a job by its id.
     ///

@@ -51,6 +51,14 @@ pub trait Database: Backend + sealed::Sealed + Sized + 'static {
     where
         C: LoadConnection<Backend = Self>;
 
+    /// Gives a session that belongs to jobs what it lacks for use beside others; on SQLite, that it waits for a lock.
+    fn prepare_shared<C>(_conn: &mut C) -> QueryResult<()>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Ok(())
+    }
+
     /// Runs `work` in a transaction at READ COMMITTED; on SQLite the write lock is taken at once. Inside an open
     /// transaction it nests as a savepoint, at that one's isolation level.
     fn write_transaction<C, T, E>(conn: &mut C, work: impl FnOnce(&mut C) -> Result<T, E>) -> Result<T, E>

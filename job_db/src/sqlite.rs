@@ -90,6 +90,13 @@ impl Database for Sqlite {
         ))
     }
 
+    fn prepare_shared<C>(conn: &mut C) -> QueryResult<()>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Self::prepare_session(conn, Duration::from_secs(60))
+    }
+
     fn write_transaction<C, T, E>(conn: &mut C, work: impl FnOnce(&mut C) -> Result<T, E>) -> Result<T, E>
     where
         C: LoadConnection<Backend = Self>,

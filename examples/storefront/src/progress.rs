@@ -47,7 +47,7 @@ impl Report {
             Progress::Retrying { attempts, error } => (
                 "retrying",
                 false,
-                format!("Still trying, attempt {attempts}. The last one failed: {error}"),
+                format!("Still trying (attempts so far: {attempts}). The last failure: {error}."),
             ),
             Progress::Authorised { code } => (
                 "authorised",

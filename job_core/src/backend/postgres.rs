@@ -3,9 +3,10 @@
 
 use super::{Ending, JobBackend, row};
 use crate::claim::{ClaimRequest, ClaimedJob, Ticket};
+use crate::job::State;
 use crate::new_job::{NewRow, micros};
 use crate::outcome::When;
-use crate::{Failure, Job, JobError, Status, WorkerRow, job, limits, notify};
+use crate::{Failure, Job, JobError, Status, WorkerRow, limits, notify};
 use chrono::{DateTime, Utc};
 use diesel::connection::LoadConnection;
 use diesel::pg::Pg;
@@ -175,7 +176,17 @@ impl JobBackend for Pg {
             unique_key: None,
             created_at,
             args: row.args,
-            state: job::State::NEW,
+            state: State {
+                status: Status::New,
+                attempts: 0,
+                uncharged: 0,
+                run_at: None,
+                started_at: None,
+                finished_at: None,
+                worker: None,
+                result: None,
+                error: None,
+            },
         })
     }
 
@@ -190,8 +201,20 @@ impl JobBackend for Pg {
             max_attempts: rows.iter().map(|row| row.max_attempts).collect(),
             args: rows.iter().map(|row| &row.args).collect(),
             keys: rows.iter().map(|row| row.unique_key.as_deref()).collect(),
-            run_ats: rows.iter().map(|row| row.run_at()).collect(),
-            run_ins: rows.iter().map(|row| row.run_in_micros()).collect(),
+            run_ats: rows
+                .iter()
+                .map(|row| match row.when {
+                    Some(When::At(time)) => Some(time),
+                    _ => None,
+                })
+                .collect(),
+            run_ins: rows
+                .iter()
+                .map(|row| match row.when {
+                    Some(When::In(delay)) => Some(micros(delay)),
+                    _ => None,
+                })
+                .collect(),
             wake: notify::due(),
         }
         .load(conn)?;
