@@ -3,18 +3,17 @@
 //! It is slow; it fails; it does not answer at all; it charges and the answer gets lost. What it does well: it charges
 //! once for an `Idempotency-Key`, and gives the answer that it gave first whenever it is asked again.
 
-use anyhow::Context as _;
+mod books;
+
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use axum::{Json, Router};
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead as _, BufReader, Write as _};
+use books::{Books, Decision};
+use serde::Deserialize;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -54,26 +53,6 @@ struct Request {
     cents: i64,
 }
 
-/// What was decided for a key, once and for all.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Decision {
-    idempotency_key: String,
-    card_token: String,
-    cents: i64,
-    #[serde(flatten)]
-    answer: Answer,
-    /// How often the answer was sent, while this process lives. Without one, the card is charged and the shop does not know.
-    #[serde(default)]
-    times_answered: u32,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Answer {
-    Authorised { code: String },
-    Declined { reason: String },
-}
-
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Answer,
@@ -85,12 +64,6 @@ enum Fate {
 struct Service {
     options: Options,
     books: Mutex<Books>,
-}
-
-struct Books {
-    random: fastrand::Rng,
-    decisions: BTreeMap<String, Decision>,
-    file: File,
 }
 
 pub(crate) fn serve(options: Options) -> anyhow::Result<()> {
@@ -107,12 +80,7 @@ pub(crate) fn serve(options: Options) -> anyhow::Result<()> {
 }
 
 async fn list_charges(State(service): State<Arc<Service>>) -> Json<Vec<Decision>> {
-    let books = service.books();
-    let charges = books
-        .decisions
-        .values()
-        .filter(|decision| matches!(decision.answer, Answer::Authorised { .. }));
-    Json(charges.cloned().collect())
+    Json(service.books().charges())
 }
 
 async fn charge(
@@ -168,68 +136,5 @@ impl Service {
             Fate::Answer
         };
         (fate, Duration::from_millis(delay))
-    }
-}
-
-impl Books {
-    fn open(path: &Path, seed: Option<u64>) -> anyhow::Result<Self> {
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .read(true)
-            .open(path)
-            .with_context(|| format!("cannot open {}", path.display()))?;
-        let mut decisions = BTreeMap::new();
-        for line in BufReader::new(&file).lines() {
-            let decision: Decision = serde_json::from_str(&line?)
-                .with_context(|| format!("cannot read {}: remove it to start anew", path.display()))?;
-            decisions.insert(decision.idempotency_key.clone(), decision);
-        }
-        Ok(Books {
-            random: seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed),
-            decisions,
-            file,
-        })
-    }
-
-    fn answer(&mut self, key: &str, request: &Request) -> Response {
-        let response = self.decide(key, request);
-        if let Some(decision) = self.decisions.get_mut(key) {
-            decision.times_answered += 1;
-        }
-        response
-    }
-
-    /// Gives the key's answer, which is made when the key comes for the first time.
-    fn decide(&mut self, key: &str, request: &Request) -> Response {
-        if let Some(decision) = self.decisions.get(key) {
-            if (decision.cents, &decision.card_token) != (request.cents, &request.card_token) {
-                let message = "the Idempotency-Key came before with another charge";
-                return (StatusCode::UNPROCESSABLE_ENTITY, message).into_response();
-            }
-            return Json(&decision.answer).into_response();
-        }
-        let answer = match request.card_token.as_str() {
-            "tok_visa" | "tok_mastercard" => Answer::Authorised {
-                code: format!("A{:06}", self.decisions.len() + 1),
-            },
-            "tok_declined" => Answer::Declined {
-                reason: "insufficient funds".into(),
-            },
-            _ => return (StatusCode::UNPROCESSABLE_ENTITY, "unknown card token").into_response(),
-        };
-        let decision = Decision {
-            idempotency_key: key.to_owned(),
-            card_token: request.card_token.clone(),
-            cents: request.cents,
-            answer: answer.clone(),
-            times_answered: 0,
-        };
-        let line = serde_json::to_string(&decision).unwrap_or_default();
-        if writeln!(self.file, "{line}").is_err() {
-            return StatusCode::INSUFFICIENT_STORAGE.into_response();
-        }
-        self.decisions.insert(key.to_owned(), decision);
-        Json(answer).into_response()
     }
 }
