@@ -1,8 +1,8 @@
 //! Worker processes are killed with -9 and the PostgreSQL server is stopped immediately and started again, in a loop, under
 //! load. In the end no job is lost and no effect of `run.transaction` is doubled.
 //!
-//! It is a binary of its own, since it takes long. `GATUN_STRESS_JOBS`, `GATUN_STRESS_KILLS` and `GATUN_STRESS_CRASHES`
-//! set its size; the defaults are a short form.
+//! It is a binary of its own, so that nothing else runs beside it. `GATUN_STRESS_JOBS`, `GATUN_STRESS_KILLS` and
+//! `GATUN_STRESS_CRASHES` set its size.
 #![cfg(feature = "postgres")]
 
 use anyhow::Result;
@@ -173,9 +173,9 @@ fn count(conn: &mut Option<PgConnection>, url: &str, sql: &str) -> Option<i64> {
 
 #[test]
 fn no_job_is_lost_and_no_effect_doubled_when_workers_and_the_server_are_killed() {
-    let jobs = size("GATUN_STRESS_JOBS", 6_000);
-    let kills = size("GATUN_STRESS_KILLS", 8);
-    let crashes = size("GATUN_STRESS_CRASHES", 2);
+    let jobs = size("GATUN_STRESS_JOBS", 20_000);
+    let kills = size("GATUN_STRESS_KILLS", 20);
+    let crashes = size("GATUN_STRESS_CRASHES", 5);
     let server = PostgresServer::start();
     let db = TestDb::<Postgres>::new_on(&server.url());
     db.execute("CREATE TABLE effects (job_id BIGINT NOT NULL)");
