@@ -138,3 +138,24 @@ fn run_shop(command: ShopCommand) -> anyhow::Result<()> {
         ),
     }
 }
+
+/// Whether user and password hold characters that must not stand there as they are.
+fn has_raw_password(url: &str) -> bool {
+    url.split_once("://")
+        .and_then(|(_, rest)| rest.rsplit_once('@'))
+        .is_some_and(|(user, _)| user.contains(['/', '?', '#', '@']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_raw_password;
+
+    #[test]
+    fn a_password_that_would_show_in_an_error_is_found() {
+        assert!(has_raw_password("postgres://u:a/b@host/db"));
+        assert!(has_raw_password("mysql://u:a@b@host/db"));
+        assert!(!has_raw_password("postgres://u:a%2Fb@host/db?options=x"));
+        assert!(!has_raw_password("postgres://host/db"));
+        assert!(!has_raw_password("storefront.sqlite3"));
+    }
+}

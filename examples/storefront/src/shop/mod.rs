@@ -7,7 +7,7 @@ mod web;
 use super::{Conn, MIGRATIONS, SESSION};
 use crate::gateway::Gateway;
 use crate::{ShopCommand, WorkerOptions};
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, anyhow, bail};
 use authorize_card::AuthorizeCard;
 use diesel::Connection as _;
 use diesel::connection::SimpleConnection as _;
@@ -58,7 +58,14 @@ fn work(url: &str, options: WorkerOptions) -> anyhow::Result<()> {
 }
 
 fn connect(url: &str) -> anyhow::Result<Conn> {
-    let mut conn = Conn::establish(url).context("cannot connect to the database of DATABASE_URL")?;
+    let mut conn = match Conn::establish(url) {
+        Ok(conn) => conn,
+        // A client library that takes a part of the password for the host or the port shows it in its error.
+        Err(_) if crate::has_raw_password(url) => bail!(
+            "cannot connect to the database of DATABASE_URL: write / ? # and @ in user and password as %2F %3F %23 and %40"
+        ),
+        Err(error) => return Err(error).context("cannot connect to the database of DATABASE_URL"),
+    };
     conn.batch_execute(SESSION)?;
     Ok(conn)
 }
