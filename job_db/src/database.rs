@@ -4,7 +4,7 @@ use diesel::connection::LoadConnection;
 use diesel::result::{DatabaseErrorKind, Error, QueryResult};
 use std::time::Duration;
 
-use crate::MigrateError;
+use crate::{MigrateError, MigrationFile};
 
 /// What is known of an error of the database, for the caller who must choose between trying again and giving up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,9 @@ pub trait Database: Backend + sealed::Sealed + Sized + 'static {
 
     /// The SQL before and behind a number of microseconds, for the instant so far from now.
     const AFTER_SQL: (&'static str, &'static str);
+
+    /// The same migrations as [`migrations`](Self::migrations) gives, as files that an app may own.
+    const MIGRATION_FILES: &'static [MigrationFile];
 
     /// The time by the database's clock.
     fn now<C>(conn: &mut C) -> QueryResult<DateTime<Utc>>

@@ -1,5 +1,5 @@
-use crate::MigrateError;
 use crate::database::{Database, Fault, sealed::Sealed};
+use crate::{MigrateError, MigrationFile};
 use chrono::{DateTime, Utc};
 use diesel::connection::LoadConnection;
 use diesel::migration::{Migration, MigrationSource};
@@ -90,6 +90,7 @@ impl Database for Mysql {
     const ABORTS_TRANSACTION_ON_ERROR: bool = false;
     const NOW_SQL: &'static str = "UTC_TIMESTAMP(6)";
     const AFTER_SQL: (&'static str, &'static str) = ("UTC_TIMESTAMP(6) + INTERVAL ", " MICROSECOND");
+    const MIGRATION_FILES: &'static [MigrationFile] = migration_files!("mysql": "00000000000001_gatun");
 
     fn now<C>(conn: &mut C) -> QueryResult<DateTime<Utc>>
     where

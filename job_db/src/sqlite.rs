@@ -1,5 +1,5 @@
-use crate::MigrateError;
 use crate::database::{Database, Fault, sealed::Sealed};
+use crate::{MigrateError, MigrationFile};
 use chrono::{DateTime, Utc};
 use diesel::connection::LoadConnection;
 use diesel::migration::{Migration, MigrationSource};
@@ -71,6 +71,7 @@ impl Database for Sqlite {
         "(CAST(ROUND((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000) + ",
         "",
     );
+    const MIGRATION_FILES: &'static [MigrationFile] = migration_files!("sqlite": "00000000000001_gatun");
 
     fn now<C>(conn: &mut C) -> QueryResult<DateTime<Utc>>
     where

@@ -158,10 +158,10 @@ fn token<C: LockConnection>(attempt: QueryResult<Attempt>, name: &str) -> Result
 
 /// A statement that the server does not know may only be too new for it.
 fn explained<C: LockConnection>(conn: &mut C, error: Error) -> LockError {
-    if C::Db::fault(&error) == Fault::Other {
-        if let Err(job_db::MigrateError::ServerTooOld { server, needed }) = C::Db::check_server(conn) {
-            return LockError::ServerTooOld { server, needed };
-        }
+    if C::Db::fault(&error) == Fault::Other
+        && let Err(job_db::MigrateError::ServerTooOld { server, needed }) = C::Db::check_server(conn)
+    {
+        return LockError::ServerTooOld { server, needed };
     }
     LockError::Database(error)
 }
