@@ -24,7 +24,14 @@ fn all() -> Vec<(PathBuf, String)> {
 #[test]
 fn invariant_11_job_core_starts_no_thread_and_never_sleeps() {
     for (path, code) in all() {
-        for forbidden in ["thread::", "sleep", "park_timeout", "spawn", "Condvar", "recv_timeout"] {
+        for forbidden in [
+            "thread::",
+            "sleep",
+            "park_timeout",
+            "spawn",
+            "Condvar",
+            "recv_timeout",
+        ] {
             assert!(!code.contains(forbidden), "{}: {forbidden}", path.display());
         }
     }

@@ -1,6 +1,7 @@
 //! What the suite must say in PostgreSQL's own words, and what only PostgreSQL can show.
-use super::{Conn, Db};
+use super::Db;
 
+#[path = "postgres_plans.rs"]
 mod plans; // no statement on a hot path scans a table
 
 /// A time in the past.
@@ -58,4 +59,3 @@ pub(super) fn columns(db: &Db, table: &str) -> Vec<(String, bool)> {
 
 /// Whether a duplicate key that this transaction's snapshot does not show is an error.
 pub(super) const SNAPSHOT_HIDES_KEYS: bool = true;
-

@@ -12,7 +12,10 @@ fn a_bulk_of_none_or_one_is_a_bulk() {
     assert_eq!(db.count("SELECT count(*) FROM jobs"), 0);
     let ids = Job::enqueue_all(conn, [echo("one")]).unwrap();
     assert_eq!(ids.len(), 1);
-    assert_eq!(Job::find(conn, ids[0]).unwrap().args::<Echo>().unwrap(), echo("one"));
+    assert_eq!(
+        Job::find(conn, ids[0]).unwrap().args::<Echo>().unwrap(),
+        echo("one")
+    );
     db.assert_invariants();
 }
 
@@ -37,7 +40,11 @@ fn a_bulk_of_10000_has_duplicates_inside_and_outside() {
     // Keys 0 to 99, each one many times, in between 9,000 without a key.
     let jobs = (0..10_000).map(|n| {
         let job = echo(&n.to_string()).job();
-        if n % 10 == 0 { job.unique(format!("key {}", n / 10 % 100)) } else { job }
+        if n % 10 == 0 {
+            job.unique(format!("key {}", n / 10 % 100))
+        } else {
+            job
+        }
     });
     let ids = Job::enqueue_all(conn, jobs).unwrap();
     assert_eq!(ids.len(), 10_000);
@@ -48,7 +55,11 @@ fn a_bulk_of_10000_has_duplicates_inside_and_outside() {
             assert_eq!(of_key.first(), Some(&before[key]));
         } else {
             let job = Job::find(conn, ids[key * 10]).unwrap();
-            assert_eq!(job.args::<Echo>().unwrap().text, (key * 10).to_string(), "the first one wins");
+            assert_eq!(
+                job.args::<Echo>().unwrap().text,
+                (key * 10).to_string(),
+                "the first one wins"
+            );
         }
     }
     assert_eq!(db.count("SELECT count(*) FROM jobs"), 50 + 9_000 + 50);
@@ -122,7 +133,13 @@ fn shape(job: &Job) -> (String, String, i32, i32, String, Status, bool) {
 fn a_bulk_with_an_error_writes_nothing() {
     let db = Db::new();
     let conn = &mut db.connect();
-    let jobs = (0..1_500).map(|n| if n == 1_400 { any().priority(i32::MAX) } else { any() });
+    let jobs = (0..1_500).map(|n| {
+        if n == 1_400 {
+            any().priority(i32::MAX)
+        } else {
+            any()
+        }
+    });
     Job::enqueue_all(conn, jobs).unwrap_err();
     assert_eq!(db.count("SELECT count(*) FROM jobs"), 0);
     db.assert_invariants();
@@ -135,6 +152,9 @@ fn a_bulk_of_large_arguments_goes_in_pieces() {
     let text = "🦀".repeat(200_000);
     let ids = Job::enqueue_all(conn, (0..12).map(|_| echo(&text))).unwrap();
     assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), 12);
-    assert_eq!(Job::find(conn, ids[11]).unwrap().args::<Echo>().unwrap().text, text);
+    assert_eq!(
+        Job::find(conn, ids[11]).unwrap().args::<Echo>().unwrap().text,
+        text
+    );
     db.assert_invariants();
 }

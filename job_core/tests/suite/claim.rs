@@ -63,7 +63,11 @@ fn case_01_200_jobs_are_claimed_by_2_workers_of_8_threads_once_each_at_every_iso
 fn case_02_a_worker_gets_only_what_is_due_in_its_queues() {
     let db = Db::new();
     let conn = &mut db.connect();
-    any().queue("a").run_in(Duration::from_secs(60)).enqueue(conn).unwrap();
+    any()
+        .queue("a")
+        .run_in(Duration::from_secs(60))
+        .enqueue(conn)
+        .unwrap();
     any().queue("b").enqueue(conn).unwrap();
     let worker = WorkerRow::register(conn, &strings(&["a"]), &strings(&["echo"])).unwrap();
     assert!(Job::find_new_job(conn, &worker).unwrap().is_none());
@@ -115,12 +119,24 @@ fn case_07_ids_above_two_to_the_31_and_near_two_to_the_53_live_a_whole_life() {
         let worker = register(conn);
         let ids = Job::enqueue_all(conn, (0..5).map(|_| any())).unwrap();
         assert_eq!(ids, (first..first + 5).collect::<Vec<_>>());
-        let keyed = any().unique("key").run_in(Duration::from_secs(60)).enqueue(conn).unwrap();
+        let keyed = any()
+            .unique("key")
+            .run_in(Duration::from_secs(60))
+            .enqueue(conn)
+            .unwrap();
         super::support::promote_all(&db, conn);
         let jobs = job_core::claim(conn, &request(&worker, "default", first - 1, 100)).unwrap();
-        assert_eq!(jobs.iter().map(|job| job.id()).collect::<Vec<_>>(), (first..first + 6).collect::<Vec<_>>());
+        assert_eq!(
+            jobs.iter().map(|job| job.id()).collect::<Vec<_>>(),
+            (first..first + 6).collect::<Vec<_>>()
+        );
         let completions: Vec<_> = jobs[..4].iter().map(|job| (job.ticket.clone(), None)).collect();
-        assert_eq!(job_core::complete_all(conn, worker.id, &completions).unwrap().len(), 4);
+        assert_eq!(
+            job_core::complete_all(conn, worker.id, &completions)
+                .unwrap()
+                .len(),
+            4
+        );
         jobs[4].release(conn).unwrap();
         jobs[5].fail(conn, "no").unwrap();
         assert_eq!(status(conn, keyed.id), Status::Scheduled);
@@ -188,7 +204,11 @@ fn a_worker_without_a_row_gets_nothing() {
     let job = any().enqueue(conn).unwrap();
     WorkerRow::unregister(conn, worker.id).unwrap();
     assert!(Job::find_new_job(conn, &worker).unwrap().is_none());
-    assert!(job_core::claim(conn, &request(&worker, "default", 0, 10)).unwrap().is_empty());
+    assert!(
+        job_core::claim(conn, &request(&worker, "default", 0, 10))
+            .unwrap()
+            .is_empty()
+    );
     assert_eq!(status(conn, job.id), Status::New);
     db.assert_invariants();
 }
@@ -198,11 +218,24 @@ fn a_claimed_job_has_all_that_is_needed_to_perform_it() {
     let db = Db::new();
     let conn = &mut db.connect();
     let worker = register(conn);
-    let job = claimed(conn, &worker, echo("\"quoted\" \\ 🦀 é").job().unique("key").max_attempts(4));
+    let job = claimed(
+        conn,
+        &worker,
+        echo("\"quoted\" \\ 🦀 é").job().unique("key").max_attempts(4),
+    );
     assert_eq!(job.kind, "echo");
-    assert_eq!(job.args::<super::support::Echo>().unwrap().text, "\"quoted\" \\ 🦀 é");
-    assert_eq!((job.attempt(), job.ticket.attempts, job.ticket.uncharged), (1, 1, 0));
-    assert_eq!((job.ticket.worker, job.ticket.max_attempts, job.ticket.unique), (worker.id, 4, true));
+    assert_eq!(
+        job.args::<super::support::Echo>().unwrap().text,
+        "\"quoted\" \\ 🦀 é"
+    );
+    assert_eq!(
+        (job.attempt(), job.ticket.attempts, job.ticket.uncharged),
+        (1, 1, 0)
+    );
+    assert_eq!(
+        (job.ticket.worker, job.ticket.max_attempts, job.ticket.unique),
+        (worker.id, 4, true)
+    );
     let found = Job::find(conn, job.id()).unwrap();
     assert_eq!(found.started_at(), Some(job.ticket.started_at));
     assert_eq!((found.worker(), found.attempts()), (Some(worker.id), 1));
@@ -215,7 +248,10 @@ fn case_28_arguments_that_do_not_decode_do_not_stop_the_others() {
     let conn = &mut db.connect();
     let worker = register(conn);
     let ids = Job::enqueue_all(conn, (0..3).map(|_| any())).unwrap();
-    db.execute(&format!("UPDATE jobs SET args = '[\"old\"]' WHERE id = {}", ids[1]));
+    db.execute(&format!(
+        "UPDATE jobs SET args = '[\"old\"]' WHERE id = {}",
+        ids[1]
+    ));
     let jobs = job_core::claim(conn, &request(&worker, "default", 0, 10)).unwrap();
     let results: Vec<_> = jobs.iter().map(|job| job.args::<Mail>()).collect();
     assert!(matches!(results[1], Err(JobError::Decode { id, .. }) if id == ids[1]));
@@ -244,7 +280,11 @@ fn batches_from_many_threads_are_claimed_once_each() {
                         Ok(jobs) if jobs.is_empty() => break,
                         Ok(jobs) => claims.lock().unwrap().extend(jobs.iter().map(|job| job.id())),
                         Err(JobError::Database(error)) => {
-                            assert_eq!(<Conn as DbConnection>::Db::fault(&error), Fault::Contended, "{error}");
+                            assert_eq!(
+                                <Conn as DbConnection>::Db::fault(&error),
+                                Fault::Contended,
+                                "{error}"
+                            );
                             *contended.lock().unwrap() += 1;
                         }
                         Err(error) => panic!("{error}"),
@@ -256,6 +296,10 @@ fn batches_from_many_threads_are_claimed_once_each() {
     let mut claims = claims.into_inner().unwrap();
     claims.sort_unstable();
     assert_eq!(claims, ids);
-    assert_eq!(contended.into_inner().unwrap(), 0, "claims stood in each other's way");
+    assert_eq!(
+        contended.into_inner().unwrap(),
+        0,
+        "claims stood in each other's way"
+    );
     db.assert_invariants();
 }

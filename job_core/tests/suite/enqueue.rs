@@ -16,7 +16,10 @@ fn a_job_has_the_defaults_of_its_kind() {
         assert_eq!(job.unique_key, None);
         assert_eq!(job.args::<Echo>().unwrap(), echo("hello"));
         assert_eq!(job.status(), Status::New);
-        assert_eq!((job.run_at(), job.started_at(), job.finished_at()), (None, None, None));
+        assert_eq!(
+            (job.run_at(), job.started_at(), job.finished_at()),
+            (None, None, None)
+        );
         assert_eq!((job.worker(), job.last_error()), (None, None));
     }
     assert_eq!(job.created_at, found.created_at);
@@ -43,7 +46,10 @@ fn a_job_has_the_options_that_it_was_given() {
         .unwrap();
     let after = now(conn).unwrap();
     for job in [&job, &Job::find(conn, job.id).unwrap()] {
-        assert_eq!((job.queue.as_str(), job.priority, job.max_attempts), ("payments", -5, 8));
+        assert_eq!(
+            (job.queue.as_str(), job.priority, job.max_attempts),
+            ("payments", -5, 8)
+        );
         assert_eq!(job.unique_key.as_deref(), Some("order-17"));
         assert_eq!(job.status(), Status::Scheduled);
         let run_at = job.run_at().unwrap();

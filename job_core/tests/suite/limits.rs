@@ -130,7 +130,10 @@ fn times_are_those_that_every_database_can_hold() {
     assert_eq!(any().run_at(last).enqueue(conn).unwrap().run_at(), Some(last));
     let nanos = "9999-12-31T23:59:59.999999999Z".parse().unwrap();
     assert_eq!(any().run_at(nanos).enqueue(conn).unwrap().run_at(), Some(last));
-    any().run_in(Duration::from_secs(1000 * 365 * 86_400)).enqueue(conn).unwrap();
+    any()
+        .run_in(Duration::from_secs(1000 * 365 * 86_400))
+        .enqueue(conn)
+        .unwrap();
     db.assert_invariants();
 }
 
@@ -147,7 +150,16 @@ fn arguments_have_a_size_limit_that_can_be_moved() {
     refused(
         &db,
         || any().max_args_bytes(5),
-        |error| matches!(error, EnqueueError::ArgsTooLong { bytes: 14, max: 5, .. }),
+        |error| {
+            matches!(
+                error,
+                EnqueueError::ArgsTooLong {
+                    bytes: 14,
+                    max: 5,
+                    ..
+                }
+            )
+        },
         "are 14 bytes of JSON and may be 5",
     );
     let conn: &mut Conn = &mut db.connect();
@@ -180,14 +192,19 @@ fn arguments_that_are_no_json_are_refused() {
         .job()
     };
     let encode = |error: &EnqueueError| matches!(error, EnqueueError::Encode { kind: "table", .. });
-    refused(&db, table, encode, "the arguments of table cannot be written as JSON");
+    refused(
+        &db,
+        table,
+        encode,
+        "the arguments of table cannot be written as JSON",
+    );
 }
 
 #[test]
 fn case_27_nul_in_the_arguments_is_kept_or_refused_with_a_clear_error() {
     let db = Db::new();
     let nul = || echo("a\0b").job();
-    if <<Conn as job_core::JobConnection>::Db as job_core::Database>::JSON_HOLDS_NUL {
+    if <<Conn as job_db::DbConnection>::Db as job_core::Database>::JSON_HOLDS_NUL {
         let job = nul().enqueue(&mut db.connect()).unwrap();
         let found = Job::find(&mut db.connect(), job.id).unwrap();
         assert_eq!(found.args::<Echo>().unwrap().text, "a\0b");

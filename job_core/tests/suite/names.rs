@@ -1,5 +1,5 @@
-use super::support::{any, claim, echo, strings};
 use super::Db;
+use super::support::{any, claim, echo, strings};
 use job_core::{Job, NewJob, Perform, WorkerRow};
 
 const ALIKE: [&str; 10] = ["a", "A", "a ", " a", "a  ", "á", "a\u{301}", "ß", "ss", "🦀"];
@@ -15,7 +15,11 @@ fn names_are_compared_byte_by_byte_as_queues() {
     for (&name, &id) in ALIKE.iter().zip(&ids) {
         let worker = WorkerRow::register(conn, &strings(&[name]), &strings(&["echo"])).unwrap();
         let listed = Job::filter().queue(name).load(conn).unwrap();
-        assert_eq!(listed.iter().map(|job| job.id).collect::<Vec<_>>(), [id], "{name:?}");
+        assert_eq!(
+            listed.iter().map(|job| job.id).collect::<Vec<_>>(),
+            [id],
+            "{name:?}"
+        );
         assert_eq!(Job::counts_in(conn, name).unwrap().total(), 1, "{name:?}");
         let job = claim(conn, &worker);
         assert_eq!(job.id(), id, "{name:?}");
@@ -65,15 +69,15 @@ kind!(Crab, "🦀 kind");
 fn names_are_compared_byte_by_byte_as_kinds() {
     let db = Db::new();
     let conn = &mut db.connect();
-    let ids = Job::enqueue_all(
-        conn,
-        [Small.job(), Capital.job(), Blank.job(), Crab.job()],
-    )
-    .unwrap();
+    let ids = Job::enqueue_all(conn, [Small.job(), Capital.job(), Blank.job(), Crab.job()]).unwrap();
     for (kind, id) in ["kind", "Kind", "kind ", "🦀 kind"].into_iter().zip(ids) {
         let worker = WorkerRow::register(conn, &strings(&["default"]), &strings(&[kind])).unwrap();
         let listed = Job::filter().kind(kind).load(conn).unwrap();
-        assert_eq!(listed.iter().map(|job| job.id).collect::<Vec<_>>(), [id], "{kind:?}");
+        assert_eq!(
+            listed.iter().map(|job| job.id).collect::<Vec<_>>(),
+            [id],
+            "{kind:?}"
+        );
         let job = claim(conn, &worker);
         assert_eq!((job.id(), job.kind.as_str()), (id, kind));
         assert!(Job::find_new_job(conn, &worker).unwrap().is_none());

@@ -38,7 +38,9 @@ impl Perform for Mail {
 }
 
 pub(super) fn echo(text: &str) -> Echo {
-    Echo { text: text.to_owned() }
+    Echo {
+        text: text.to_owned(),
+    }
 }
 
 /// Any job, to be given options.
@@ -107,12 +109,5 @@ pub(super) fn one_in_each_status(conn: &mut Conn) -> [i64; 6] {
         .unwrap()
         .id;
     let new = any().enqueue(conn).unwrap().id;
-    [
-        scheduled,
-        new,
-        processing,
-        completed.id(),
-        failed.id(),
-        cancelled,
-    ]
+    [scheduled, new, processing, completed.id(), failed.id(), cancelled]
 }

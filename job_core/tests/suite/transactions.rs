@@ -111,7 +111,11 @@ fn invariant_2_a_duplicate_that_the_snapshot_hides_is_an_error_that_may_be_swall
             Ok::<_, Error>(())
         })
         .unwrap();
-        assert_eq!(jobs(&db), if only::SNAPSHOT_HIDES_KEYS { 2 } else { 3 }, "{level}");
+        assert_eq!(
+            jobs(&db),
+            if only::SNAPSHOT_HIDES_KEYS { 2 } else { 3 },
+            "{level}"
+        );
         db.assert_invariants();
     }
 }
@@ -152,7 +156,10 @@ fn invariant_3_nothing_stays_open_after_a_claim() {
     let job = claimed(conn, &worker, any());
     assert_eq!(transaction_depth(conn), 0);
     // Others see it, so it is committed.
-    assert_eq!(Job::find(&mut db.connect(), job.id()).unwrap().status(), Status::Processing);
+    assert_eq!(
+        Job::find(&mut db.connect(), job.id()).unwrap().status(),
+        Status::Processing
+    );
     db.assert_invariants();
 }
 
@@ -163,8 +170,12 @@ fn invariant_1_every_verb_leaves_each_job_in_one_table_also_when_the_transaction
         ("cancel", |conn, id| Job::cancel(conn, id, "why")),
         ("discard", Job::discard),
         ("retry", Job::retry),
-        ("promote", |conn, _| job_core::housekeeping::promote(conn, 10).map(drop)),
-        ("rescue", |conn, _| job_core::housekeeping::rescue(conn, 10).map(drop)),
+        ("promote", |conn, _| {
+            job_core::housekeeping::promote(conn, 10).map(drop)
+        }),
+        ("rescue", |conn, _| {
+            job_core::housekeeping::rescue(conn, 10).map(drop)
+        }),
     ];
     let db = Db::new();
     let conn = &mut db.connect();
@@ -184,7 +195,10 @@ fn invariant_1_every_verb_leaves_each_job_in_one_table_also_when_the_transaction
                 assert!(inside.total() >= before.total() - 1, "{name}");
                 Err(Error::RollbackTransaction.into())
             });
-            assert!(matches!(result, Err(JobError::Database(Error::RollbackTransaction))), "{result:?}");
+            assert!(
+                matches!(result, Err(JobError::Database(Error::RollbackTransaction))),
+                "{result:?}"
+            );
             assert_eq!(Job::counts(conn).unwrap(), before, "{name}");
             db.assert_invariants();
         }
