@@ -1,6 +1,6 @@
 //! The database seam: what differs between the databases about jobs. Users see only [`JobConnection`].
 
-use crate::claim::{ClaimRequest, ClaimedJob, Ticket};
+use crate::claim::{ClaimRequest, ClaimedJob, Completion, Ticket};
 use crate::job::JobFilter;
 use crate::new_job::NewRow;
 use crate::outcome::When;
@@ -85,12 +85,14 @@ pub trait JobBackend: Database {
         conn: &mut C,
         request: &ClaimRequest<'_>,
     ) -> QueryResult<Vec<ClaimedJob>>;
-    /// Records completions and gives the ids of those that were this worker's.
+    /// Records completions, at most one of each job, in the order of the jobs; gives the ids of those that were this worker's.
     fn complete<C: LoadConnection<Backend = Self>>(
         conn: &mut C,
         worker: i64,
-        completions: &[(Ticket, Option<JsonText>)],
+        completions: &[&Completion],
     ) -> QueryResult<Vec<i64>>;
+    /// Lets the database read a JSON document, and fails where it does not take it.
+    fn read_json<C: LoadConnection<Backend = Self>>(conn: &mut C, json: &JsonText) -> QueryResult<()>;
     fn was_finished_by<C: LoadConnection<Backend = Self>>(conn: &mut C, ticket: &Ticket)
     -> QueryResult<bool>;
     fn is_processing<C: LoadConnection<Backend = Self>>(conn: &mut C, ticket: &Ticket) -> QueryResult<bool>;

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// # Errors
 /// What the database says.
 pub fn promote<C: JobConnection>(conn: &mut C, limit: i64) -> Result<usize, JobError> {
-    let moved = C::Db::promote(conn, limit)?;
+    let moved = C::Db::promote(conn, limit.max(0))?;
     if moved > 0 {
         crate::notify::wake(conn);
     }
@@ -54,7 +54,7 @@ pub fn declare_dead<C: JobConnection>(conn: &mut C, worker: i64, age: Duration) 
 /// # Errors
 /// What the database says.
 pub fn rescue<C: JobConnection>(conn: &mut C, limit: i64) -> Result<Vec<i64>, JobError> {
-    let orphans = C::Db::orphans(conn, limit)?;
+    let orphans = C::Db::orphans(conn, limit.max(0))?;
     if orphans.is_empty() {
         return Ok(Vec::new());
     }
@@ -100,7 +100,7 @@ pub fn prune<C: JobConnection>(
     after: i64,
     limit: i64,
 ) -> Result<Pruned, JobError> {
-    let looked = C::Db::old_finished(conn, status, micros(age), after, limit)?;
+    let looked = C::Db::old_finished(conn, status, micros(age), after, limit.max(0))?;
     let old: Vec<i64> = looked.iter().filter(|(_, old)| *old).map(|(id, _)| *id).collect();
     let full = looked.len() as i64 >= limit;
     let next = looked.last().filter(|_| full).map(|(id, _)| *id);

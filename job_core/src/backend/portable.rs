@@ -339,7 +339,7 @@ macro_rules! portable_methods {
                     job_id,
                     attempts,
                     uncharged,
-                    micros: micros(delay.min(limits::LONGEST_RUN_IN)),
+                    micros: micros(delay),
                 }
                 .execute(conn),
                 When::At(time) => InsertScheduledAt {

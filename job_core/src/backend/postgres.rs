@@ -2,7 +2,7 @@
 //! subselect once in every plan, which `IN` does not.
 
 use super::{Ending, JobBackend, row};
-use crate::claim::{ClaimRequest, ClaimedJob, Ticket};
+use crate::claim::{ClaimRequest, ClaimedJob, Completion, Ticket};
 use crate::new_job::{NewRow, micros};
 use crate::outcome::When;
 use crate::{Failure, Job, JobError, Status, WorkerRow, job, limits, notify};
@@ -115,6 +115,10 @@ statement! {
      INSERT INTO jobs_finished (job_id, status, attempts, uncharged, started_at, finished_at, worker, result)
      SELECT d.job_id, 3, attempts, uncharged, started_at, " {NOW} ", worker, r.result
      FROM d JOIN unnest(" ids ", " results ") AS r (job_id, result) ON r.job_id = d.job_id RETURNING job_id"
+}
+statement! {
+    struct ReadJson<'a> on Pg { json: &'a JsonText => JsonDoc } -> Bool;
+    "SELECT " json " IS NOT NULL"
 }
 statement! {
     struct Promote on Pg { limit: i64 => BigInt } -> ();
@@ -242,10 +246,10 @@ impl JobBackend for Pg {
     fn complete<C: LoadConnection<Backend = Self>>(
         conn: &mut C,
         worker: i64,
-        completions: &[(Ticket, Option<JsonText>)],
+        completions: &[&Completion],
     ) -> QueryResult<Vec<i64>> {
         // One statement per number of attempts, which is the fence; nearly always there is but one.
-        let mut order: Vec<&(Ticket, Option<JsonText>)> = completions.iter().collect();
+        let mut order = completions.to_vec();
         order.sort_by_key(|(ticket, _)| (ticket.attempts, ticket.job_id));
         let mut recorded = Vec::with_capacity(order.len());
         for group in order.chunk_by(|a, b| a.0.attempts == b.0.attempts) {
@@ -273,6 +277,10 @@ impl JobBackend for Pg {
             recorded.extend(done);
         }
         Ok(recorded)
+    }
+
+    fn read_json<C: LoadConnection<Backend = Self>>(conn: &mut C, json: &JsonText) -> QueryResult<()> {
+        ReadJson { json }.get_result::<bool>(conn).map(|_| ())
     }
 
     fn delete_facts<C: LoadConnection<Backend = Self>>(conn: &mut C, ids: &[i64]) -> QueryResult<()> {

@@ -224,7 +224,7 @@ macro_rules! row_by_row_functions {
                 return Ok(None);
             }
             match row.when {
-                Some(When::In(delay)) if !delay.is_zero() => {
+                Some(When::In(delay)) if micros(delay) > 0 => {
                     <$db>::insert_scheduled(conn, id, 0, 0, When::In(delay))?;
                 }
                 Some(When::At(run_at))

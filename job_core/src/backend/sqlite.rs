@@ -2,7 +2,7 @@
 
 use super::rows::{InsertAllNew, InsertJobs};
 use super::{Ending, JobBackend, row};
-use crate::claim::{ClaimRequest, ClaimedJob, Ticket};
+use crate::claim::{ClaimRequest, ClaimedJob, Completion, Ticket};
 use crate::new_job::{NewRow, micros};
 use crate::outcome::When;
 use crate::{Failure, Job, JobError, Status, WorkerRow, limits};
@@ -115,7 +115,7 @@ impl JobBackend for Sqlite {
     fn complete<C: LoadConnection<Backend = Self>>(
         conn: &mut C,
         worker: i64,
-        completions: &[(Ticket, Option<JsonText>)],
+        completions: &[&Completion],
     ) -> QueryResult<Vec<i64>> {
         Self::write_transaction(conn, |conn| {
             let mut recorded = Vec::with_capacity(completions.len());
@@ -142,6 +142,11 @@ impl JobBackend for Sqlite {
             }
             Ok(recorded)
         })
+    }
+
+    fn read_json<C: LoadConnection<Backend = Self>>(_conn: &mut C, _json: &JsonText) -> QueryResult<()> {
+        // It is a text.
+        Ok(())
     }
 
     fn delete_facts<C: LoadConnection<Backend = Self>>(conn: &mut C, ids: &[i64]) -> QueryResult<()> {
