@@ -93,8 +93,10 @@ pub trait JobBackend: Database {
     ) -> QueryResult<Vec<i64>>;
     /// Lets the database read a JSON document, and fails where it does not take it.
     fn read_json<C: LoadConnection<Backend = Self>>(conn: &mut C, json: &JsonText) -> QueryResult<()>;
-    fn was_finished_by<C: LoadConnection<Backend = Self>>(conn: &mut C, ticket: &Ticket)
-    -> QueryResult<bool>;
+    fn was_completed_by<C: LoadConnection<Backend = Self>>(
+        conn: &mut C,
+        ticket: &Ticket,
+    ) -> QueryResult<bool>;
     fn is_processing<C: LoadConnection<Backend = Self>>(conn: &mut C, ticket: &Ticket) -> QueryResult<bool>;
     /// The fence: 1 where the job is still this ticket's, else 0.
     fn delete_processing<C: LoadConnection<Backend = Self>>(
@@ -139,6 +141,7 @@ pub trait JobBackend: Database {
 
     fn promote<C: LoadConnection<Backend = Self>>(conn: &mut C, limit: i64) -> QueryResult<usize>;
     fn next_run_at<C: LoadConnection<Backend = Self>>(conn: &mut C) -> QueryResult<Option<DateTime<Utc>>>;
+    /// Jobs whose worker has no row; locked, where that needs no waiting, for the transaction that is open.
     fn orphans<C: LoadConnection<Backend = Self>>(conn: &mut C, limit: i64) -> QueryResult<Vec<Ticket>>;
     /// (id, whether it ended long enough ago), in the order of the ids.
     fn old_finished<C: LoadConnection<Backend = Self>>(

@@ -54,11 +54,13 @@ pub fn declare_dead<C: JobConnection>(conn: &mut C, worker: i64, age: Duration) 
 /// # Errors
 /// What the database says.
 pub fn rescue<C: JobConnection>(conn: &mut C, limit: i64) -> Result<Vec<i64>, JobError> {
-    let orphans = C::Db::orphans(conn, limit.max(0))?;
-    if orphans.is_empty() {
+    let limit = limit.max(0);
+    // Nearly always there is none, and no transaction is needed.
+    if C::Db::orphans(conn, limit)?.is_empty() {
         return Ok(Vec::new());
     }
     C::Db::write_transaction(conn, |conn| {
+        let orphans = C::Db::orphans(conn, limit)?;
         let mut rescued = Vec::with_capacity(orphans.len());
         for ticket in &orphans {
             let outcome = Outcome::Failed {

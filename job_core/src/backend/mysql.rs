@@ -23,6 +23,9 @@ row_by_row_statements!(
 );
 row_by_row_functions!(Mysql);
 
+/// MariaDB cannot lock the rows of one table only; here all lock in the order of the ids.
+const LOCK_ORPHANS: &str = "";
+
 /// `[[id, attempts, uncharged], …]` as a table `v`.
 const ROWS: &str =
     ", '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempts INT PATH '$[1]', uncharged INT PATH '$[2]')) v ";

@@ -17,6 +17,9 @@ pub(super) mod listen;
 
 portable_statements!(Pg);
 
+/// A rescue must not wait for a worker who is completing after all, and who may wait for the rescue.
+const LOCK_ORPHANS: &str = " FOR UPDATE OF p SKIP LOCKED";
+
 /// The channel on which workers are woken; it carries no data.
 const WAKE: &str = "pg_notify('gatun', '')";
 

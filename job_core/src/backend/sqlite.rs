@@ -17,6 +17,9 @@ portable_statements!(Sqlite);
 row_by_row_statements!(Sqlite, "ORDER BY job_id LIMIT ", "");
 row_by_row_functions!(Sqlite);
 
+/// The writer is alone.
+const LOCK_ORPHANS: &str = "";
+
 statement! {
     struct LastId on Sqlite {} -> BigInt;
     "SELECT last_insert_rowid()"

@@ -1,6 +1,6 @@
 use super::{Conn, Db, only};
 
-mod support; // jobs, workers, claims for all
+pub(super) mod support; // jobs, workers, claims for all
 
 mod bulk; // enqueue_all
 mod change; // cancel, discard, retry

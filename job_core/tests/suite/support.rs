@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 /// A job with the defaults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Echo {
-    pub(super) text: String,
+pub(in super::super) struct Echo {
+    pub(in super::super) text: String,
 }
 
 impl Perform for Echo {
@@ -20,8 +20,8 @@ impl Perform for Echo {
 
 /// A job with defaults of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Mail {
-    pub(super) to: i64,
+pub(in super::super) struct Mail {
+    pub(in super::super) to: i64,
 }
 
 impl Perform for Mail {
@@ -37,29 +37,29 @@ impl Perform for Mail {
     }
 }
 
-pub(super) fn echo(text: &str) -> Echo {
+pub(in super::super) fn echo(text: &str) -> Echo {
     Echo {
         text: text.to_owned(),
     }
 }
 
 /// Any job, to be given options.
-pub(super) fn any() -> NewJob {
+pub(in super::super) fn any() -> NewJob {
     echo("any").job()
 }
 
-pub(super) fn strings(names: &[&str]) -> Vec<String> {
+pub(in super::super) fn strings(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
 /// A worker that has every kind of the suite, for the queues that its jobs go to by default.
-pub(super) fn register(conn: &mut Conn) -> WorkerRow {
+pub(in super::super) fn register(conn: &mut Conn) -> WorkerRow {
     WorkerRow::register(conn, &strings(&["default", "post"]), &strings(&["echo", "mail"])).unwrap()
 }
 
 /// Claims the next job, which must be there.
 #[track_caller]
-pub(super) fn claim(conn: &mut Conn, worker: &WorkerRow) -> ClaimedJob {
+pub(in super::super) fn claim(conn: &mut Conn, worker: &WorkerRow) -> ClaimedJob {
     Job::find_new_job(conn, worker)
         .unwrap()
         .expect("a job that may be claimed")
@@ -67,7 +67,7 @@ pub(super) fn claim(conn: &mut Conn, worker: &WorkerRow) -> ClaimedJob {
 
 /// Enqueues a job and claims it.
 #[track_caller]
-pub(super) fn claimed(conn: &mut Conn, worker: &WorkerRow, job: NewJob) -> ClaimedJob {
+pub(in super::super) fn claimed(conn: &mut Conn, worker: &WorkerRow, job: NewJob) -> ClaimedJob {
     let id = job.enqueue(conn).unwrap().id;
     let claimed = claim(conn, worker);
     assert_eq!(claimed.id(), id);
@@ -75,26 +75,26 @@ pub(super) fn claimed(conn: &mut Conn, worker: &WorkerRow, job: NewJob) -> Claim
 }
 
 #[track_caller]
-pub(super) fn status(conn: &mut Conn, id: i64) -> Status {
+pub(in super::super) fn status(conn: &mut Conn, id: i64) -> Status {
     Job::find(conn, id).unwrap().status()
 }
 
 /// Lets all scheduled jobs be due, and promotes them.
 #[track_caller]
-pub(super) fn promote_all(db: &Db, conn: &mut Conn) -> usize {
+pub(in super::super) fn promote_all(db: &Db, conn: &mut Conn) -> usize {
     db.execute(&format!("UPDATE jobs_scheduled SET run_at = {}", only::PAST));
     job_core::housekeeping::promote(conn, 1_000_000).unwrap()
 }
 
 /// Lets a worker die: its row is gone, its jobs are rescued.
 #[track_caller]
-pub(super) fn kill(conn: &mut Conn, worker: &WorkerRow) -> Vec<i64> {
+pub(in super::super) fn kill(conn: &mut Conn, worker: &WorkerRow) -> Vec<i64> {
     WorkerRow::unregister(conn, worker.id).unwrap();
     job_core::housekeeping::rescue(conn, 1_000_000).unwrap()
 }
 
 /// One job in each status, in the order of `Status::ALL`.
-pub(super) fn one_in_each_status(conn: &mut Conn) -> [i64; 6] {
+pub(in super::super) fn one_in_each_status(conn: &mut Conn) -> [i64; 6] {
     let worker = register(conn);
     let completed = claimed(conn, &worker, any());
     completed.complete(conn, &"done").unwrap();
