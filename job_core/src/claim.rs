@@ -1,7 +1,7 @@
 use crate::backend::{Ending, JobBackend};
 use crate::job::decode;
 use crate::outcome::{Outcome, When};
-use crate::{JobConnection, JobError, Status, WorkerRow, limits};
+use crate::{JobConnection, JobError, Status, WorkerRow, again, limits};
 use chrono::{DateTime, Utc};
 use job_db::{Database, Fault, JsonText, transaction_depth};
 use serde::Serialize;
@@ -72,7 +72,7 @@ pub(crate) fn find_new_job<C: JobConnection>(
             kinds: &worker.kinds,
             limit: 1,
         };
-        let claimed = C::Db::write_transaction(conn, |conn| C::Db::claim(conn, &request))?;
+        let claimed = again::write_transaction(conn, |conn| C::Db::claim(conn, &request))?;
         if let Some(job) = claimed.into_iter().next() {
             return Ok(Some(job));
         }
@@ -208,7 +208,7 @@ impl Ticket {
         if let Outcome::Recorded = outcome {
             return Ok(Status::Completed);
         }
-        let recorded = C::Db::write_transaction(conn, |conn| self.record_inside(conn, outcome));
+        let recorded = again::write_transaction(conn, |conn| self.record_inside(conn, outcome));
         if let (Err(JobError::Database(error)), Outcome::Completed(Some(result))) = (&recorded, outcome)
             && C::Db::fault(error) == Fault::Other
             && !takes_json(conn, result)?
@@ -392,9 +392,9 @@ pub fn release_all<C: JobConnection>(conn: &mut C, tickets: &[Ticket]) -> Result
     // All lock rows in the order of the jobs, so that they do not wait for each other in a circle.
     let mut tickets: Vec<&Ticket> = tickets.iter().collect();
     tickets.sort_unstable_by_key(|ticket| ticket.job_id);
-    let released = C::Db::write_transaction(conn, |conn| {
+    let released = again::write_transaction(conn, |conn| {
         let mut released = 0;
-        for ticket in tickets {
+        for ticket in &tickets {
             if C::Db::delete_processing(conn, ticket)? == 1 {
                 C::Db::insert_new(conn, ticket.job_id, ticket.attempts, ticket.uncharged + 1)?;
                 released += 1;

@@ -2,7 +2,7 @@
 
 use crate::backend::JobBackend;
 use crate::new_job::NewRow;
-use crate::{EnqueueError, Job, JobConnection, NewJob};
+use crate::{EnqueueError, Job, JobConnection, NewJob, again};
 use diesel::result::{DatabaseErrorKind, Error};
 use job_db::{Database, transaction_depth};
 
@@ -43,7 +43,7 @@ fn many<C: JobConnection>(conn: &mut C, rows: &[NewRow]) -> Result<Vec<i64>, Enq
     } else if nested {
         conn.transaction(|conn| insert(conn, rows))
     } else {
-        C::Db::write_transaction(conn, |conn| insert(conn, rows))
+        again::write_transaction(conn, |conn| insert(conn, rows))
     };
     match result {
         Err(EnqueueError::Database(Error::DatabaseError(DatabaseErrorKind::SerializationFailure, _)))

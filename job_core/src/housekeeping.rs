@@ -3,8 +3,7 @@
 use crate::backend::JobBackend;
 use crate::new_job::micros;
 use crate::outcome::Outcome;
-use crate::{JobConnection, JobError, Status, backoff};
-use job_db::Database;
+use crate::{JobConnection, JobError, Status, again, backoff};
 use std::time::Duration;
 
 /// Moves up to `limit` jobs that are due from `jobs_scheduled` to `jobs_new`, and gives how many it moved.
@@ -59,7 +58,7 @@ pub fn rescue<C: JobConnection>(conn: &mut C, limit: i64) -> Result<Vec<i64>, Jo
     if C::Db::orphans(conn, limit)?.is_empty() {
         return Ok(Vec::new());
     }
-    C::Db::write_transaction(conn, |conn| {
+    again::write_transaction(conn, |conn| {
         let orphans = C::Db::orphans(conn, limit)?;
         let mut rescued = Vec::with_capacity(orphans.len());
         for ticket in &orphans {
@@ -109,7 +108,7 @@ pub fn prune<C: JobConnection>(
     let removed = if old.is_empty() {
         0
     } else {
-        C::Db::write_transaction(conn, |conn| C::Db::delete_finished(conn, &old))?
+        again::write_transaction(conn, |conn| C::Db::delete_finished(conn, &old))?
     };
     Ok(Pruned { removed, next })
 }

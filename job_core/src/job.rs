@@ -1,4 +1,5 @@
 use crate::backend::JobBackend;
+use crate::new_job::NewRow;
 use crate::{ClaimedJob, EnqueueError, JobConnection, JobError, NewJob, Status, WorkerRow};
 use chrono::{DateTime, Utc};
 use job_db::JsonText;
@@ -48,22 +49,32 @@ pub(crate) struct State {
     pub(crate) error: Option<String>,
 }
 
-impl State {
-    /// A job's state when it has just been enqueued.
-    pub(crate) const NEW: Self = State {
-        status: Status::New,
-        attempts: 0,
-        uncharged: 0,
-        run_at: None,
-        started_at: None,
-        finished_at: None,
-        worker: None,
-        result: None,
-        error: None,
-    };
-}
-
 impl Job {
+    /// A job that has just been enqueued, to be performed at once.
+    pub(crate) fn new(id: i64, created_at: DateTime<Utc>, row: NewRow) -> Self {
+        Job {
+            id,
+            kind: row.kind.to_owned(),
+            queue: row.queue,
+            priority: row.priority,
+            max_attempts: row.max_attempts,
+            unique_key: row.unique_key,
+            created_at,
+            args: row.args,
+            state: State {
+                status: Status::New,
+                attempts: 0,
+                uncharged: 0,
+                run_at: None,
+                started_at: None,
+                finished_at: None,
+                worker: None,
+                result: None,
+                error: None,
+            },
+        }
+    }
+
     /// Finds a job by its id.
     ///
     /// # Errors

@@ -31,7 +31,7 @@ const ROWS: &str =
     ", '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempts INT PATH '$[1]', uncharged INT PATH '$[2]')) v ";
 /// `[[id, attempts, uncharged, started_at, result], …]` as a table `v`.
 const ENDINGS: &str = ", '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempts INT PATH '$[1]', uncharged INT PATH '$[2]', \
-     started_at VARCHAR(32) PATH '$[3]', result LONGTEXT PATH '$[4]')) v ";
+     started_at VARCHAR(32) PATH '$[3]', result LONGTEXT CHARACTER SET utf8mb4 PATH '$[4]')) v ";
 
 statement! {
     struct LastIds on Mysql {} -> (BigInt, BigInt);

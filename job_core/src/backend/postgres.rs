@@ -5,7 +5,7 @@ use super::{Ending, JobBackend, row};
 use crate::claim::{ClaimRequest, ClaimedJob, Completion, Ticket};
 use crate::new_job::{NewRow, micros};
 use crate::outcome::When;
-use crate::{Failure, Job, JobError, Status, WorkerRow, job, limits, notify};
+use crate::{Failure, Job, JobError, Status, WorkerRow, limits, notify};
 use chrono::{DateTime, Utc};
 use diesel::connection::LoadConnection;
 use diesel::pg::Pg;
@@ -35,6 +35,7 @@ statement! {
      SELECT id, created_at FROM j WHERE CASE WHEN " wake " THEN " {WAKE} "::text = '' ELSE true END"
 }
 statement! {
+    // The sequence may have another name than usual, where the app has one of that name.
     // The order of the keys keeps two bulks with the same keys from waiting for each other.
     struct EnqueueMany<'a> on Pg {
         kinds: Vec<&'a str> => Array<Text>, queues: Vec<&'a str> => Array<Text>, priorities: Vec<i32> => Array<Integer>,
@@ -44,7 +45,7 @@ statement! {
         run_ins: Vec<Option<i64>> => Array<Nullable<BigInt>>, wake: bool => Bool,
     } -> (BigInt, BigInt);
     "WITH input AS MATERIALIZED (
-         SELECT nextval('jobs_id_seq') AS id, position - 1 AS position, kind, queue, priority, max_attempts, args,
+         SELECT nextval((SELECT pg_get_serial_sequence('jobs', 'id'))::regclass) AS id, position - 1 AS position, kind, queue, priority, max_attempts, args,
                 unique_key, coalesce(run_at, " {AFTER} "run_in" {MICROS} ") AS run_at
          FROM unnest(" kinds ", " queues ", " priorities ", " max_attempts ", " args ", " keys ", " run_ats ", "
               run_ins ") WITH ORDINALITY
@@ -173,17 +174,7 @@ impl JobBackend for Pg {
             wake: notify::due(),
         }
         .get_result(conn)?;
-        Ok(Job {
-            id,
-            kind: row.kind.to_owned(),
-            queue: row.queue,
-            priority: row.priority,
-            max_attempts: row.max_attempts,
-            unique_key: None,
-            created_at,
-            args: row.args,
-            state: job::State::NEW,
-        })
+        Ok(Job::new(id, created_at, row))
     }
 
     fn enqueue_many<C: LoadConnection<Backend = Self>>(

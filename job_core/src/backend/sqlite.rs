@@ -51,10 +51,6 @@ statement! {
      FROM jobs_processing p JOIN jobs j ON j.id = p.job_id WHERE p.job_id = " job_id
 }
 statement! {
-    struct DeleteJob on Sqlite { id: i64 => BigInt } -> ();
-    "DELETE FROM jobs WHERE id = " id
-}
-statement! {
     struct DeleteFailures on Sqlite { id: i64 => BigInt } -> ();
     "DELETE FROM job_failures WHERE job_id = " id
 }

@@ -1,6 +1,9 @@
 //! What the suite must say in MySQL's own words, and what only MySQL and MariaDB can show.
 use super::Db;
 
+#[path = "mysql_sessions.rs"]
+mod sessions; // the settings of an app's session
+
 /// A time in the past.
 pub(super) const PAST: &str = "'2001-01-01 00:00:00'";
 /// Each isolation level as a session's default.

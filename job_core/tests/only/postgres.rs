@@ -59,3 +59,16 @@ pub(super) fn columns(db: &Db, table: &str) -> Vec<(String, bool)> {
 
 /// Whether a duplicate key that this transaction's snapshot does not show is an error.
 pub(super) const SNAPSHOT_HIDES_KEYS: bool = true;
+
+#[test]
+fn an_apps_own_sequence_of_the_usual_name_does_not_give_ids() {
+    use super::suite::support::any;
+    let db = Db::empty();
+    db.execute("CREATE SEQUENCE jobs_id_seq START 1000");
+    let conn = &mut db.connect();
+    job_core::migrate(conn).unwrap();
+    let single = any().enqueue(conn).unwrap().id;
+    let bulk = job_core::Job::enqueue_all(conn, [any(), any().unique("key")]).unwrap();
+    assert_eq!((single, bulk), (1, vec![2, 3]));
+    db.assert_invariants();
+}

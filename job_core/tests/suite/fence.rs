@@ -169,3 +169,24 @@ fn case_13_a_restarted_worker_is_another_one() {
     assert!(!WorkerRow::beat(conn, former.id).unwrap());
     db.assert_invariants();
 }
+
+#[test]
+fn case_10_no_time_is_part_of_the_fence() {
+    let db = Db::new();
+    let conn = &mut db.connect();
+    let worker = register(conn);
+    for _ in 0..2 {
+        let job = claimed(conn, &worker, any());
+        // As if the database had cut the microseconds.
+        let cut = chrono::DurationRound::duration_trunc(job.ticket.started_at, chrono::TimeDelta::seconds(1));
+        let ticket = Ticket {
+            started_at: cut.unwrap(),
+            ..job.ticket.clone()
+        };
+        assert_eq!(
+            ticket.record(conn, &Outcome::Completed(None)).unwrap(),
+            Status::Completed
+        );
+    }
+    db.assert_invariants();
+}

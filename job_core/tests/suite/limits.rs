@@ -219,3 +219,63 @@ fn case_27_nul_in_the_arguments_is_kept_or_refused_with_a_clear_error() {
     let found = Job::find(conn, job.id).unwrap();
     assert_eq!(found.args::<Echo>().unwrap().text, "\\u0000 \\");
 }
+
+#[derive(Serialize, Deserialize)]
+struct Tree(Vec<Tree>);
+
+impl Perform for Tree {
+    const KIND: &'static str = "tree";
+    type Context = ();
+    type Output = ();
+    fn perform(&self, _: &Run<'_, ()>) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+fn tree(depth: usize) -> Tree {
+    (1..depth).fold(Tree(Vec::new()), |inner, _| Tree(vec![inner]))
+}
+
+#[test]
+fn arguments_that_are_too_deep_to_be_decoded_are_refused() {
+    let db = Db::new();
+    for depth in [128, 129, 1_000] {
+        refused(
+            &db,
+            || tree(depth).job(),
+            |error| matches!(error, EnqueueError::ArgsTooDeep { kind: "tree" }),
+            "more than 127 levels deep",
+        );
+    }
+    let job = tree(127).enqueue(&mut db.connect()).unwrap();
+    Job::find(&mut db.connect(), job.id)
+        .unwrap()
+        .args::<Tree>()
+        .unwrap();
+    db.assert_invariants();
+}
+
+#[test]
+fn numbers_are_kept_to_the_last_digit() {
+    let db = Db::new();
+    let conn = &mut db.connect();
+    let worker = super::support::register(conn);
+    let numbers = (
+        [
+            f64::MAX,
+            f64::MIN_POSITIVE,
+            0.1,
+            1.0 / 3.0,
+            -0.0,
+            123_456.789_012_345_67,
+            5e-324,
+        ],
+        [u64::MAX, i64::MAX as u64 + 1, (1 << 53) + 1],
+        [i64::MIN, -1],
+    );
+    let job = super::support::claimed(conn, &worker, any());
+    job.complete(conn, &numbers).unwrap();
+    let kept: ([f64; 7], [u64; 3], [i64; 2]) = Job::find(conn, job.id()).unwrap().output().unwrap();
+    assert_eq!(kept, numbers);
+    db.assert_invariants();
+}
