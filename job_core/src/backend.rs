@@ -49,7 +49,7 @@ pub trait JobBackend: Database {
     const CAN_NOTIFY: bool;
 
     /// Enqueues one job without key and time.
-    fn enqueue_plain<C: LoadConnection<Backend = Self>>(conn: &mut C, row: NewRow) -> QueryResult<Job>;
+    fn enqueue_plain<C: LoadConnection<Backend = Self>>(conn: &mut C, row: &NewRow) -> QueryResult<Job>;
     /// Enqueues jobs; gives (position, id) of those whose key was free or that have none.
     fn enqueue_many<C: LoadConnection<Backend = Self>>(
         conn: &mut C,

@@ -102,7 +102,7 @@ pub fn claim<C: JobConnection>(
     if request.limit <= 0 {
         return Ok(Vec::new());
     }
-    let mut jobs = C::Db::claim(conn, request)?;
+    let mut jobs = again::run(conn, |conn| C::Db::claim(conn, request))?;
     jobs.sort_unstable_by_key(|job| job.ticket.job_id);
     Ok(jobs)
 }

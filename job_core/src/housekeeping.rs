@@ -11,7 +11,7 @@ use std::time::Duration;
 /// # Errors
 /// What the database says.
 pub fn promote<C: JobConnection>(conn: &mut C, limit: i64) -> Result<usize, JobError> {
-    let moved = C::Db::promote(conn, limit.max(0))?;
+    let moved = again::run(conn, |conn| C::Db::promote(conn, limit.max(0)))?;
     if moved > 0 {
         crate::notify::wake(conn);
     }

@@ -164,7 +164,7 @@ impl JobBackend for Pg {
         Self::find(conn, id)
     }
 
-    fn enqueue_plain<C: LoadConnection<Backend = Self>>(conn: &mut C, row: NewRow) -> QueryResult<Job> {
+    fn enqueue_plain<C: LoadConnection<Backend = Self>>(conn: &mut C, row: &NewRow) -> QueryResult<Job> {
         let (id, created_at) = EnqueuePlain {
             kind: row.kind,
             queue: &row.queue,

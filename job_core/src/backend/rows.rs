@@ -154,10 +154,10 @@ macro_rules! row_by_row_statements {
 /// The methods of `JobBackend` that MySQL and SQLite share.
 macro_rules! row_by_row_methods {
     () => {
-        fn enqueue_plain<C: LoadConnection<Backend = Self>>(conn: &mut C, row: NewRow) -> QueryResult<Job> {
+        fn enqueue_plain<C: LoadConnection<Backend = Self>>(conn: &mut C, row: &NewRow) -> QueryResult<Job> {
             // A transaction, or a savepoint in the caller's: half a job must not stay behind an error.
             let insert = |conn: &mut C| {
-                let (_, id) = Self::enqueue_many(conn, &[&row])?[0];
+                let (_, id) = Self::enqueue_many(conn, &[row])?[0];
                 let created_at = CreatedAt { id }.get_result(conn)?;
                 QueryResult::Ok((id, created_at))
             };

@@ -133,7 +133,7 @@ fn change<C: JobConnection>(
 ) -> Result<(), JobError> {
     for _ in 0..TRIES {
         let tried = again::write_transaction(conn, |conn| {
-            let job = C::Db::find_latest(conn, id)?.ok_or(JobError::NotFound(id))?;
+            let job = again::look(|| C::Db::find_latest(conn, id))?.ok_or(JobError::NotFound(id))?;
             work(conn, &job)?;
             Ok(())
         });
