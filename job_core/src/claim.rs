@@ -1,9 +1,9 @@
 use crate::backend::{Ending, JobBackend};
 use crate::job::decode;
 use crate::outcome::{Outcome, When};
-use crate::{JobConnection, JobError, Status, WorkerRow, limits};
+use crate::{JobConnection, JobError, Status, WorkerRow, again, limits};
 use chrono::{DateTime, Utc};
-use job_db::{Database, JsonText, transaction_depth};
+use job_db::{Database, Fault, JsonText, transaction_depth};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
@@ -72,7 +72,7 @@ pub(crate) fn find_new_job<C: JobConnection>(
             kinds: &worker.kinds,
             limit: 1,
         };
-        let claimed = C::Db::write_transaction(conn, |conn| C::Db::claim(conn, &request))?;
+        let claimed = again::write_transaction(conn, |conn| C::Db::claim(conn, &request))?;
         if let Some(job) = claimed.into_iter().next() {
             return Ok(Some(job));
         }
@@ -99,7 +99,10 @@ pub fn claim<C: JobConnection>(
     if transaction_depth(conn) > 0 {
         return Err(JobError::InTransaction);
     }
-    let mut jobs = C::Db::claim(conn, request)?;
+    if request.limit <= 0 {
+        return Ok(Vec::new());
+    }
+    let mut jobs = again::run(conn, |conn| C::Db::claim(conn, request))?;
     jobs.sort_unstable_by_key(|job| job.ticket.job_id);
     Ok(jobs)
 }
@@ -176,6 +179,12 @@ pub fn completed<C: JobConnection>(output: &impl Serialize) -> Outcome {
             limits::MAX_RESULT_BYTES
         ));
     }
+    if limits::json_is_too_deep(&json) {
+        return Outcome::FailedForGood(format!(
+            "the result is nested more than {} levels deep and could not be decoded again",
+            limits::MAX_JSON_DEPTH
+        ));
+    }
     if !<C::Db as Database>::JSON_HOLDS_NUL && limits::json_has_nul(&json) {
         return Outcome::FailedForGood(format!(
             "the result holds the character NUL, which {} cannot keep in JSON",
@@ -199,7 +208,18 @@ impl Ticket {
         if let Outcome::Recorded = outcome {
             return Ok(Status::Completed);
         }
-        C::Db::write_transaction(conn, |conn| self.record_inside(conn, outcome))
+        let recorded = again::write_transaction(conn, |conn| self.record_inside(conn, outcome));
+        if let (Err(JobError::Database(error)), Outcome::Completed(Some(result))) = (&recorded, outcome)
+            && C::Db::fault(error) == Fault::Other
+            && !takes_json(conn, result)?
+        {
+            let reason = format!(
+                "the result cannot be kept by {}: {error}",
+                <C::Db as Database>::NAME
+            );
+            return self.record(conn, &Outcome::FailedForGood(reason));
+        }
+        recorded
     }
 
     /// Records one outcome inside a transaction of ours.
@@ -284,8 +304,18 @@ impl Ticket {
     }
 }
 
+/// Whether the database takes this document, asked in a savepoint where a transaction is open.
+fn takes_json<C: JobConnection>(conn: &mut C, json: &JsonText) -> Result<bool, JobError> {
+    match conn.transaction(|conn| C::Db::read_json(conn, json)) {
+        Ok(()) => Ok(true),
+        Err(error) if C::Db::fault(&error) == Fault::Other => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Records many completions at once, each with its result, and gives the ids of those that were recorded, now or by an
-/// earlier call whose answer was lost. The others are no longer this worker's.
+/// earlier call whose answer was lost. The others are no longer this worker's. A job whose result the database does not
+/// take ends as failed, and counts as recorded. Each completion is a transaction's, but not all of them are one's.
 ///
 /// # Errors
 /// What the database says; then none of them, or some, were recorded: call again with the same.
@@ -294,12 +324,58 @@ pub fn complete_all<C: JobConnection>(
     worker: i64,
     completions: &[(Ticket, Option<JsonText>)],
 ) -> Result<Vec<i64>, JobError> {
-    let mut recorded = C::Db::complete(conn, worker, completions)?;
+    let completions = latest_of_each_job(worker, completions);
+    let nested = transaction_depth(conn) > 0;
+    let complete = |conn: &mut C| C::Db::complete(conn, worker, &completions);
+    let tried = if nested {
+        conn.transaction(complete)
+    } else {
+        complete(conn)
+    };
+    let mut recorded = match tried {
+        Err(error)
+            if C::Db::fault(&error) == Fault::Other
+                && completions.iter().any(|(_, result)| result.is_some()) =>
+        {
+            complete_one_by_one(conn, &completions)?
+        }
+        tried => tried?,
+    };
     if recorded.len() < completions.len() {
         for (ticket, _) in completions {
-            if !recorded.contains(&ticket.job_id) && C::Db::was_finished_by(conn, ticket)? {
+            if !recorded.contains(&ticket.job_id) && C::Db::was_completed_by(conn, ticket)? {
                 recorded.push(ticket.job_id);
             }
+        }
+    }
+    Ok(recorded)
+}
+
+/// A completion, with the job's result.
+pub(crate) type Completion = (Ticket, Option<JsonText>);
+
+/// This worker's tickets, in the order of the jobs; of several for one job only that of the last attempt can be good.
+fn latest_of_each_job(worker: i64, completions: &[Completion]) -> Vec<&Completion> {
+    let mut latest: Vec<_> = completions
+        .iter()
+        .filter(|(ticket, _)| ticket.worker == worker)
+        .collect();
+    latest.sort_by_key(|(ticket, _)| (ticket.job_id, std::cmp::Reverse(ticket.attempts)));
+    latest.dedup_by_key(|(ticket, _)| ticket.job_id);
+    latest
+}
+
+/// One document that the database does not take must not keep the others from being recorded.
+fn complete_one_by_one<C: JobConnection>(
+    conn: &mut C,
+    completions: &[&Completion],
+) -> Result<Vec<i64>, JobError> {
+    let mut recorded = Vec::with_capacity(completions.len());
+    for (ticket, result) in completions {
+        match ticket.record(conn, &Outcome::Completed(result.clone())) {
+            Ok(_) => recorded.push(ticket.job_id),
+            Err(JobError::Lost(_)) => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(recorded)
@@ -313,9 +389,12 @@ pub fn release_all<C: JobConnection>(conn: &mut C, tickets: &[Ticket]) -> Result
     if tickets.is_empty() {
         return Ok(0);
     }
-    let released = C::Db::write_transaction(conn, |conn| {
+    // All lock rows in the order of the jobs, so that they do not wait for each other in a circle.
+    let mut tickets: Vec<&Ticket> = tickets.iter().collect();
+    tickets.sort_unstable_by_key(|ticket| ticket.job_id);
+    let released = again::write_transaction(conn, |conn| {
         let mut released = 0;
-        for ticket in tickets {
+        for ticket in &tickets {
             if C::Db::delete_processing(conn, ticket)? == 1 {
                 C::Db::insert_new(conn, ticket.job_id, ticket.attempts, ticket.uncharged + 1)?;
                 released += 1;

@@ -3,8 +3,7 @@
 use crate::backend::JobBackend;
 use crate::new_job::micros;
 use crate::outcome::Outcome;
-use crate::{JobConnection, JobError, Status, Ticket, backoff};
-use job_db::Database;
+use crate::{JobConnection, JobError, Status, Ticket, again, backoff};
 use std::time::Duration;
 
 /// Moves up to `limit` jobs that are due from `jobs_scheduled` to `jobs_new`, and gives how many it moved.
@@ -12,7 +11,7 @@ use std::time::Duration;
 /// # Errors
 /// What the database says.
 pub fn promote<C: JobConnection>(conn: &mut C, limit: i64) -> Result<usize, JobError> {
-    let moved = C::Db::promote(conn, limit)?;
+    let moved = again::run(conn, |conn| C::Db::promote(conn, limit.max(0)))?;
     if moved > 0 {
         crate::notify::wake(conn);
     }
@@ -54,11 +53,13 @@ pub fn declare_dead<C: JobConnection>(conn: &mut C, worker: i64, age: Duration) 
 /// # Errors
 /// What the database says.
 pub fn rescue<C: JobConnection>(conn: &mut C, limit: i64) -> Result<Vec<i64>, JobError> {
-    let orphans = C::Db::orphans(conn, limit)?;
-    if orphans.is_empty() {
+    let limit = limit.max(0);
+    // Nearly always there is none, and no transaction is needed.
+    if C::Db::orphans(conn, limit)?.is_empty() {
         return Ok(Vec::new());
     }
-    C::Db::write_transaction(conn, |conn| {
+    again::write_transaction(conn, |conn| {
+        let orphans = C::Db::orphans(conn, limit)?;
         let mut rescued = Vec::with_capacity(orphans.len());
         for ticket in &orphans {
             let outcome = Outcome::Failed {
@@ -109,14 +110,14 @@ pub fn prune<C: JobConnection>(
     after: i64,
     limit: i64,
 ) -> Result<Pruned, JobError> {
-    let looked = C::Db::old_finished(conn, status, micros(age), after, limit)?;
+    let looked = C::Db::old_finished(conn, status, micros(age), after, limit.max(0))?;
     let old: Vec<i64> = looked.iter().filter(|(_, old)| *old).map(|(id, _)| *id).collect();
     let full = looked.len() as i64 >= limit;
     let next = looked.last().filter(|_| full).map(|(id, _)| *id);
     let removed = if old.is_empty() {
         0
     } else {
-        C::Db::write_transaction(conn, |conn| C::Db::delete_finished(conn, &old))?
+        again::write_transaction(conn, |conn| C::Db::delete_finished(conn, &old))?
     };
     Ok(Pruned { removed, next })
 }

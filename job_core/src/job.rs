@@ -1,5 +1,6 @@
 use crate::backend::JobBackend;
-use crate::{ClaimedJob, EnqueueError, JobConnection, JobError, NewJob, Status, WorkerRow};
+use crate::new_job::NewRow;
+use crate::{ClaimedJob, EnqueueError, JobConnection, JobError, NewJob, Status, WorkerRow, again};
 use chrono::{DateTime, Utc};
 use job_db::JsonText;
 use serde::de::DeserializeOwned;
@@ -49,12 +50,37 @@ pub(crate) struct State {
 }
 
 impl Job {
+    /// A job that has just been enqueued, to be performed at once.
+    pub(crate) fn new(id: i64, created_at: DateTime<Utc>, row: &NewRow) -> Self {
+        Job {
+            id,
+            kind: row.kind.to_owned(),
+            queue: row.queue.clone(),
+            priority: row.priority,
+            max_attempts: row.max_attempts,
+            unique_key: row.unique_key.clone(),
+            created_at,
+            args: row.args.clone(),
+            state: State {
+                status: Status::New,
+                attempts: 0,
+                uncharged: 0,
+                run_at: None,
+                started_at: None,
+                finished_at: None,
+                worker: None,
+                result: None,
+                error: None,
+            },
+        }
+    }
+
     /// Finds a job by its id.
     ///
     /// # Errors
     /// [`JobError::NotFound`], or an error of the database.
     pub fn find<C: JobConnection>(conn: &mut C, id: i64) -> Result<Job, JobError> {
-        C::Db::find(conn, id)?.ok_or(JobError::NotFound(id))
+        again::look(|| C::Db::find(conn, id))?.ok_or(JobError::NotFound(id))
     }
 
     /// Begins a list of jobs, narrowed by status, queue and kind.

@@ -3,6 +3,7 @@
 //!
 //! This crate starts no thread and never sleeps.
 
+mod again;
 pub mod backend;
 pub mod backoff;
 mod claim;

@@ -1,7 +1,8 @@
 //! What people and programs do to a job from outside: cancel, discard, retry.
 
+use crate::again::MayBeContended;
 use crate::backend::{Ending, JobBackend};
-use crate::{Job, JobConnection, JobError, Status, limits};
+use crate::{Job, JobConnection, JobError, Status, again, limits};
 use diesel::result::Error;
 
 /// How often a job may move on under our hands before we give up.
@@ -11,6 +12,15 @@ const TRIES: u32 = 16;
 enum Undo {
     MovedOn,
     Refused(JobError),
+}
+
+impl MayBeContended for Undo {
+    fn database(&self) -> Option<&Error> {
+        match self {
+            Undo::Refused(error) => error.database(),
+            Undo::MovedOn => None,
+        }
+    }
 }
 
 impl From<Error> for Undo {
@@ -83,6 +93,8 @@ impl Job {
             if !job.status().is_finished() {
                 return Err(wrong_status(job, "retried").into());
             }
+            // First the status, then the key, as everywhere: an error undoes both.
+            moved(C::Db::delete_state(conn, job)?)?;
             if let Some(key) = &job.unique_key
                 && !C::Db::take_key(conn, key, id)?
             {
@@ -91,7 +103,6 @@ impl Job {
                     None => Undo::MovedOn,
                 });
             }
-            moved(C::Db::delete_state(conn, job)?)?;
             // All attempts so far are forgiven; their numbers go on, for the history and the fence.
             C::Db::insert_new(conn, id, job.state.attempts, job.state.attempts)?;
             Ok(())
@@ -121,8 +132,8 @@ fn change<C: JobConnection>(
     work: impl Fn(&mut C, &Job) -> Result<(), Undo>,
 ) -> Result<(), JobError> {
     for _ in 0..TRIES {
-        let tried = <C::Db as job_db::Database>::write_transaction(conn, |conn| {
-            let job = C::Db::find_latest(conn, id)?.ok_or(JobError::NotFound(id))?;
+        let tried = again::write_transaction(conn, |conn| {
+            let job = again::look(|| C::Db::find_latest(conn, id))?.ok_or(JobError::NotFound(id))?;
             work(conn, &job)?;
             Ok(())
         });
