@@ -140,7 +140,10 @@ pub trait JobBackend: Database {
     fn workers<C: LoadConnection<Backend = Self>>(conn: &mut C) -> QueryResult<Vec<WorkerRow>>;
 
     fn promote<C: LoadConnection<Backend = Self>>(conn: &mut C, limit: i64) -> QueryResult<usize>;
-    fn next_run_at<C: LoadConnection<Backend = Self>>(conn: &mut C) -> QueryResult<Option<DateTime<Utc>>>;
+    /// When the next scheduled job is due, and what time it is.
+    fn next_run_at<C: LoadConnection<Backend = Self>>(
+        conn: &mut C,
+    ) -> QueryResult<(Option<DateTime<Utc>>, DateTime<Utc>)>;
     /// Jobs whose worker has no row; locked, where that needs no waiting, for the transaction that is open.
     fn orphans<C: LoadConnection<Backend = Self>>(conn: &mut C, limit: i64) -> QueryResult<Vec<Ticket>>;
     fn held_by<C: LoadConnection<Backend = Self>>(conn: &mut C, worker: i64) -> QueryResult<Vec<Ticket>>;

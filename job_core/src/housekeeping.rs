@@ -23,11 +23,8 @@ pub fn promote<C: JobConnection>(conn: &mut C, limit: i64) -> Result<usize, JobE
 /// # Errors
 /// What the database says.
 pub fn next_due<C: JobConnection>(conn: &mut C) -> Result<Option<Duration>, JobError> {
-    let Some(run_at) = C::Db::next_run_at(conn)? else {
-        return Ok(None);
-    };
-    let now = job_db::now(conn)?;
-    Ok(Some((run_at - now).to_std().unwrap_or_default()))
+    let (run_at, now) = C::Db::next_run_at(conn)?;
+    Ok(run_at.map(|run_at| (run_at - now).to_std().unwrap_or_default()))
 }
 
 /// The workers that have not beaten for `age`.

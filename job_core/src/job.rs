@@ -75,7 +75,8 @@ impl Job {
         }
     }
 
-    /// Finds a job by its id.
+    /// Finds a job by its id. A job that has ended is there until workers prune it, after 7 days if they were not told
+    /// otherwise; a page that shows a status should know what to say then.
     ///
     /// # Errors
     /// [`JobError::NotFound`], or an error of the database.
@@ -140,6 +141,11 @@ impl Job {
     /// How many attempts were charged, the present one included.
     pub fn attempts(&self) -> i32 {
         self.state.attempts - self.state.uncharged
+    }
+
+    /// Whether an attempt has failed and another one is to come.
+    pub fn is_retrying(&self) -> bool {
+        matches!(self.status(), Status::Scheduled | Status::New) && self.state.error.is_some()
     }
 
     /// When a scheduled job is due.

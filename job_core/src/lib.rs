@@ -26,7 +26,8 @@ pub use claim::{ClaimRequest, ClaimedJob, Ticket, claim, complete_all, completed
 pub use error::{EnqueueError, JobError};
 pub use job::{Counts, Failure, Job, JobFilter};
 pub use job_db::{
-    CopyError, Database, Fault, JsonText, MigrateError, copy_migrations, migrate, now, schema_version,
+    CopyError, Database, Fault, JsonText, MigrateError, copy_migrations, migrate, now, prepare_connection,
+    schema_version,
 };
 pub use new_job::NewJob;
 pub use outcome::{Outcome, When, cancel, fail_for_good, snooze, snooze_until};

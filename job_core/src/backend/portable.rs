@@ -142,8 +142,8 @@ macro_rules! portable_statements {
             "SELECT id, host, pid, started_at, beat_at, kinds, queues FROM workers ORDER BY started_at, id"
         }
         statement! {
-            struct NextRunAt on $db {} -> Nullable<Instant>;
-            "SELECT MIN(run_at) FROM jobs_scheduled"
+            struct NextRunAt on $db {} -> (Nullable<Instant>, Instant);
+            "SELECT MIN(run_at), " {NOW} " FROM jobs_scheduled"
         }
         statement! {
             struct Orphans on $db { limit: i64 => BigInt }
@@ -456,7 +456,7 @@ macro_rules! portable_methods {
 
         fn next_run_at<C: LoadConnection<Backend = Self>>(
             conn: &mut C,
-        ) -> QueryResult<Option<DateTime<Utc>>> {
+        ) -> QueryResult<(Option<DateTime<Utc>>, DateTime<Utc>)> {
             NextRunAt {}.get_result(conn)
         }
 
