@@ -143,6 +143,7 @@ pub trait JobBackend: Database {
     fn next_run_at<C: LoadConnection<Backend = Self>>(conn: &mut C) -> QueryResult<Option<DateTime<Utc>>>;
     /// Jobs whose worker has no row; locked, where that needs no waiting, for the transaction that is open.
     fn orphans<C: LoadConnection<Backend = Self>>(conn: &mut C, limit: i64) -> QueryResult<Vec<Ticket>>;
+    fn held_by<C: LoadConnection<Backend = Self>>(conn: &mut C, worker: i64) -> QueryResult<Vec<Ticket>>;
     /// (id, whether it ended long enough ago), in the order of the ids.
     fn old_finished<C: LoadConnection<Backend = Self>>(
         conn: &mut C,

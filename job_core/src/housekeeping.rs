@@ -3,7 +3,7 @@
 use crate::backend::JobBackend;
 use crate::new_job::micros;
 use crate::outcome::Outcome;
-use crate::{JobConnection, JobError, Status, again, backoff};
+use crate::{JobConnection, JobError, Status, Ticket, again, backoff};
 use std::time::Duration;
 
 /// Moves up to `limit` jobs that are due from `jobs_scheduled` to `jobs_new`, and gives how many it moved.
@@ -78,6 +78,15 @@ pub fn rescue<C: JobConnection>(conn: &mut C, limit: i64) -> Result<Vec<i64>, Jo
         }
         Ok(rescued)
     })
+}
+
+/// The jobs that the database says a worker holds. One that the worker knows nothing of was claimed by a statement whose
+/// answer was lost.
+///
+/// # Errors
+/// What the database says.
+pub fn held_by<C: JobConnection>(conn: &mut C, worker: i64) -> Result<Vec<Ticket>, JobError> {
+    Ok(C::Db::held_by(conn, worker)?)
 }
 
 /// How far one call of [`prune`] came.

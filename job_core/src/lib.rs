@@ -25,7 +25,9 @@ pub use backend::{JobBackend, JobConnection};
 pub use claim::{ClaimRequest, ClaimedJob, Ticket, claim, complete_all, completed, lanes, release_all};
 pub use error::{EnqueueError, JobError};
 pub use job::{Counts, Failure, Job, JobFilter};
-pub use job_db::{Database, Fault, JsonText, MigrateError, migrate, now, schema_version};
+pub use job_db::{
+    CopyError, Database, Fault, JsonText, MigrateError, copy_migrations, migrate, now, schema_version,
+};
 pub use new_job::NewJob;
 pub use outcome::{Outcome, When, cancel, fail_for_good, snooze, snooze_until};
 pub use perform::Perform;

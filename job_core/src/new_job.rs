@@ -183,22 +183,6 @@ pub struct NewRow {
     pub(crate) when: Option<When>,
 }
 
-impl NewRow {
-    pub(crate) fn run_at(&self) -> Option<DateTime<Utc>> {
-        match self.when {
-            Some(When::At(time)) => Some(time),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn run_in_micros(&self) -> Option<i64> {
-        match self.when {
-            Some(When::In(delay)) => Some(micros(delay)),
-            _ => None,
-        }
-    }
-}
-
 /// Microseconds, as the statements want them; a delay that is longer than every database can add to now is cut.
 pub(crate) fn micros(delay: Duration) -> i64 {
     i64::try_from(delay.min(limits::LONGEST_RUN_IN).as_micros()).unwrap_or(i64::MAX)

@@ -4,7 +4,7 @@ use diesel::connection::LoadConnection;
 use diesel::result::{DatabaseErrorKind, Error, QueryResult};
 use std::time::Duration;
 
-use crate::MigrateError;
+use crate::{MigrateError, MigrationFile};
 
 /// What is known of an error of the database, for the caller who must choose between trying again and giving up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,9 @@ pub trait Database: Backend + sealed::Sealed + Sized + 'static {
     /// The SQL before and behind a number of microseconds, for the instant so far from now.
     const AFTER_SQL: (&'static str, &'static str);
 
+    /// The same migrations as [`migrations`](Self::migrations) gives, as files that an app may own.
+    const MIGRATION_FILES: &'static [MigrationFile];
+
     /// The time by the database's clock.
     fn now<C>(conn: &mut C) -> QueryResult<DateTime<Utc>>
     where
@@ -50,6 +53,14 @@ pub trait Database: Backend + sealed::Sealed + Sized + 'static {
     fn prepare_session<C>(conn: &mut C, statement_timeout: Duration) -> QueryResult<()>
     where
         C: LoadConnection<Backend = Self>;
+
+    /// Gives a session that belongs to jobs what it lacks for use beside others; on SQLite, that it waits for a lock.
+    fn prepare_shared<C>(_conn: &mut C) -> QueryResult<()>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Ok(())
+    }
 
     /// Runs `work` in a transaction at READ COMMITTED; on SQLite the write lock is taken at once. Inside an open
     /// transaction it nests as a savepoint, at that one's isolation level.

@@ -5,7 +5,7 @@ use diesel::connection::{Connection, TransactionManager};
 pub fn transaction_depth<C: Connection>(conn: &mut C) -> u32 {
     C::TransactionManager::transaction_manager_status_mut(conn)
         .transaction_depth()
-        .map_or(0, |depth| depth.map_or(0, std::num::NonZeroU32::get))
+        .map_or(1, |depth| depth.map_or(0, std::num::NonZeroU32::get))
 }
 
 /// Rolls back until no more than `depth` transactions are open. For use after a panic, since

@@ -6,6 +6,8 @@
 
 mod clock;
 mod connection;
+#[macro_use]
+mod copy;
 mod database;
 mod depth;
 mod migrations;
@@ -21,6 +23,7 @@ mod sqlite;
 
 pub use clock::now;
 pub use connection::DbConnection;
+pub use copy::{CopyError, MigrationFile, copy_migrations};
 pub use database::{Database, Fault};
 pub use depth::{roll_back_to, transaction_depth};
 pub use migrations::{MigrateError, TABLES, migrate, schema_version};

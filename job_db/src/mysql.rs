@@ -1,5 +1,8 @@
-use crate::MigrateError;
+mod version;
+
+use self::version::{check_version, product};
 use crate::database::{Database, Fault, sealed::Sealed};
+use crate::{MigrateError, MigrationFile};
 use chrono::{DateTime, Utc};
 use diesel::connection::LoadConnection;
 use diesel::migration::{Migration, MigrationSource};
@@ -14,7 +17,7 @@ const MIGRATIONS: EmbeddedMigrations = embed_migrations!("migrations/mysql");
 const MIGRATION_WAIT_SECONDS: u32 = 300;
 
 /// Names of GET_LOCK are server-wide and at most 64 characters long.
-const MIGRATION_LOCK: &str = "CONCAT('gatun_migrate_', MD5(DATABASE()))";
+const MIGRATION_LOCK: &str = "CONCAT('gatun_migrate_', MD5(COALESCE(DATABASE(), '')))";
 
 crate::statement! {
     struct ExistingTables<'a> on Mysql { names: &'a str => Text } -> Text;
@@ -49,34 +52,6 @@ crate::statement! {
     "SELECT RELEASE_LOCK(" {MIGRATION_LOCK} ")"
 }
 
-/// Finds the product and its version in what VERSION() says, such as `10.11.19-MariaDB-0+deb12u1` or `8.0.36`.
-fn product(version: &str) -> (&'static str, [u32; 3]) {
-    let name = if version.contains("MariaDB") {
-        "MariaDB"
-    } else {
-        "MySQL"
-    };
-    // Old replication clients were told 5.5.5- in front of MariaDB's own version.
-    let version = version.strip_prefix("5.5.5-").unwrap_or(version);
-    let mut numbers = version
-        .split(|c: char| !c.is_ascii_digit())
-        .map(|digits| digits.parse().unwrap_or(0));
-    (name, std::array::from_fn(|_| numbers.next().unwrap_or(0)))
-}
-
-fn check_version(text: &str) -> Result<(), MigrateError> {
-    let (name, version) = product(text);
-    // SKIP LOCKED and JSON_TABLE came with these.
-    let oldest = if name == "MariaDB" { [10, 6, 0] } else { [8, 0, 4] };
-    if version < oldest {
-        return Err(MigrateError::ServerTooOld {
-            server: format!("{name} {text}"),
-            needed: "MySQL 8.0.4 or later, or MariaDB 10.6 or later",
-        });
-    }
-    Ok(())
-}
-
 crate::statement! {
     struct Now on Mysql {} -> crate::Instant;
     "SELECT UTC_TIMESTAMP(6)"
@@ -90,6 +65,7 @@ impl Database for Mysql {
     const ABORTS_TRANSACTION_ON_ERROR: bool = false;
     const NOW_SQL: &'static str = "UTC_TIMESTAMP(6)";
     const AFTER_SQL: (&'static str, &'static str) = ("UTC_TIMESTAMP(6) + INTERVAL ", " MICROSECOND");
+    const MIGRATION_FILES: &'static [MigrationFile] = migration_files!("mysql": "00000000000001_gatun");
 
     fn now<C>(conn: &mut C) -> QueryResult<DateTime<Utc>>
     where
@@ -137,6 +113,7 @@ impl Database for Mysql {
         if any(&[
             "deadlock found",
             "lock wait timeout exceeded",
+            "could not be acquired immediately",
             "query execution was interrupted",
             "maximum statement execution time exceeded",
             "record has changed since last read",
@@ -148,6 +125,7 @@ impl Database for Mysql {
             "server shutdown in progress",
             "can't connect",
             "connection was killed",
+            "disconnected by the server",
             "commands out of sync",
         ]) {
             Fault::Disconnected
@@ -216,40 +194,8 @@ impl Database for Mysql {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fault, Mysql, check_version, product};
+    use super::{Fault, Mysql};
     use crate::Database;
-
-    #[test]
-    fn product_and_version_are_found_in_what_servers_say() {
-        assert_eq!(product("10.11.19-MariaDB-0+deb12u1"), ("MariaDB", [10, 11, 19]));
-        assert_eq!(product("5.5.5-10.5.8-MariaDB"), ("MariaDB", [10, 5, 8]));
-        assert_eq!(product("8.0.36"), ("MySQL", [8, 0, 36]));
-        assert_eq!(product("8.4.0-commercial"), ("MySQL", [8, 4, 0]));
-    }
-
-    #[test]
-    fn servers_that_are_too_old_are_refused_by_name_and_version() {
-        for new_enough in [
-            "10.6.0-MariaDB",
-            "5.5.5-10.6.12-MariaDB",
-            "11.4.2-MariaDB-log",
-            "8.0.4",
-            "9.1.0",
-        ] {
-            assert!(check_version(new_enough).is_ok(), "{new_enough}");
-        }
-        for (too_old, named) in [
-            (
-                "5.5.5-10.5.29-MariaDB",
-                "MariaDB 5.5.5-10.5.29-MariaDB is too old",
-            ),
-            ("8.0.3-rc", "MySQL 8.0.3-rc is too old"),
-            ("5.7.44", "MySQL 5.7.44 is too old"),
-        ] {
-            let error = check_version(too_old).unwrap_err().to_string();
-            assert!(error.starts_with(named), "{error}");
-        }
-    }
 
     #[test]
     fn both_client_libraries_tell_of_a_lost_server() {
@@ -258,6 +204,7 @@ mod tests {
             "Server has gone away",
             "Lost connection to MySQL server during query",
             "Lost connection to server during query",
+            "The client was disconnected by the server because of inactivity.",
         ] {
             assert_eq!(Mysql::fault_of_message(message), Fault::Disconnected, "{message}");
         }

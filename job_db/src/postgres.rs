@@ -1,5 +1,5 @@
-use crate::MigrateError;
 use crate::database::{Database, Fault, sealed::Sealed};
+use crate::{MigrateError, MigrationFile};
 use chrono::{DateTime, Utc};
 use diesel::connection::LoadConnection;
 use diesel::migration::{Migration, MigrationSource};
@@ -61,6 +61,7 @@ impl Database for Pg {
     const NOW_SQL: &'static str = "statement_timestamp()";
     const AFTER_SQL: (&'static str, &'static str) =
         ("statement_timestamp() + ", " * interval '1 microsecond'");
+    const MIGRATION_FILES: &'static [MigrationFile] = migration_files!("postgres": "00000000000001_gatun");
 
     fn now<C>(conn: &mut C) -> QueryResult<DateTime<Utc>>
     where

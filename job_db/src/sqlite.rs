@@ -1,5 +1,5 @@
-use crate::MigrateError;
 use crate::database::{Database, Fault, sealed::Sealed};
+use crate::{MigrateError, MigrationFile};
 use chrono::{DateTime, Utc};
 use diesel::connection::LoadConnection;
 use diesel::migration::{Migration, MigrationSource};
@@ -60,6 +60,29 @@ crate::statement! {
     "SELECT " {NOW}
 }
 
+crate::statement! {
+    struct BusyTimeout on Sqlite {} -> BigInt;
+    "SELECT timeout FROM pragma_busy_timeout"
+}
+
+fn immediate_transaction<C>(
+    conn: &mut C,
+    work: impl FnOnce(&mut C) -> Result<usize, MigrateError>,
+) -> Result<usize, MigrateError>
+where
+    C: LoadConnection<Backend = Sqlite>,
+{
+    conn.batch_execute("BEGIN IMMEDIATE")?;
+    let result = work(conn).and_then(|ran| {
+        conn.batch_execute("COMMIT")?;
+        Ok(ran)
+    });
+    if result.is_err() {
+        conn.batch_execute("ROLLBACK")?;
+    }
+    result
+}
+
 impl Sealed for Sqlite {}
 
 impl Database for Sqlite {
@@ -71,6 +94,7 @@ impl Database for Sqlite {
         "(CAST(ROUND((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000) + ",
         "",
     );
+    const MIGRATION_FILES: &'static [MigrationFile] = migration_files!("sqlite": "00000000000001_gatun");
 
     fn now<C>(conn: &mut C) -> QueryResult<DateTime<Utc>>
     where
@@ -88,6 +112,13 @@ impl Database for Sqlite {
         conn.batch_execute(&format!(
             "PRAGMA busy_timeout = {millis}; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL"
         ))
+    }
+
+    fn prepare_shared<C>(conn: &mut C) -> QueryResult<()>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Self::prepare_session(conn, Duration::from_secs(60))
     }
 
     fn write_transaction<C, T, E>(conn: &mut C, work: impl FnOnce(&mut C) -> Result<T, E>) -> Result<T, E>
@@ -158,9 +189,11 @@ impl Database for Sqlite {
     {
         // By hand, since Diesel's immediate transactions are for the bare SqliteConnection only, and there may be no
         // table yet that a first statement could write to.
-        conn.batch_execute("PRAGMA busy_timeout = 60000; BEGIN IMMEDIATE")?;
-        let result = work(conn);
-        conn.batch_execute(if result.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+        let busy_timeout: i64 = BusyTimeout {}.get_result(conn)?;
+        conn.batch_execute("PRAGMA busy_timeout = 60000")?;
+        let result = immediate_transaction(conn, work);
+        // The connection is the app's, and so are its settings.
+        conn.batch_execute(&format!("PRAGMA busy_timeout = {busy_timeout}"))?;
         result
     }
 

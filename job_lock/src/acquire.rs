@@ -49,14 +49,21 @@ fn in_own_transaction<'a, C: LockConnection>(
         roll_back_to(conn, 0);
         match error {
             LockError::Unknown(name) if options.create_missing => {
-                create::create(conn, &name)?;
+                create::create_patiently(conn, &name, patience)?;
             }
-            LockError::Busy(name) if !patience.pause(C::Db::PAUSE) => return Err(LockError::Busy(name)),
+            // From the queue it comes when the session's own limit on waiting is over.
+            LockError::Busy(name) if in_queue::<C>(options) || !patience.pause(C::Db::PAUSE) => {
+                return Err(LockError::Busy(name));
+            }
             LockError::Busy(_) => {}
             LockError::Database(error) => return Err(explained(conn, error)),
             error => return Err(error),
         }
     }
+}
+
+fn in_queue<C: LockConnection>(options: &LockOptions<'_>) -> bool {
+    options.wait == Wait::Forever && C::Db::HAS_QUEUE
 }
 
 fn take_all<'a, C: LockConnection>(
@@ -65,10 +72,9 @@ fn take_all<'a, C: LockConnection>(
     owner: &str,
 ) -> Result<Tokens<'a>, LockError> {
     C::Db::begin(conn)?;
-    let in_queue = options.wait == Wait::Forever && C::Db::HAS_QUEUE;
     let mut tokens = Tokens::new();
     for &name in &options.names {
-        let attempt = if in_queue {
+        let attempt = if in_queue::<C>(options) {
             C::Db::take(conn, name, owner).map(|token| token.map_or(Attempt::Missing, Attempt::Token))
         } else {
             take_row(conn, name, owner, Some(Duration::ZERO))
@@ -92,7 +98,7 @@ fn in_callers_transaction<'a, C: LockConnection>(
         let token = loop {
             let attempt = take_row(conn, name, owner, patience.left());
             match token::<C>(attempt, name) {
-                Err(LockError::Busy(_)) if patience.pause(C::Db::PAUSE) => {}
+                Err(LockError::Busy(_)) if !in_queue::<C>(options) && patience.pause(C::Db::PAUSE) => {}
                 Err(LockError::Database(error)) => {
                     roll_back_to(conn, depth);
                     return Err(explained(conn, error));
@@ -158,10 +164,10 @@ fn token<C: LockConnection>(attempt: QueryResult<Attempt>, name: &str) -> Result
 
 /// A statement that the server does not know may only be too new for it.
 fn explained<C: LockConnection>(conn: &mut C, error: Error) -> LockError {
-    if C::Db::fault(&error) == Fault::Other {
-        if let Err(job_db::MigrateError::ServerTooOld { server, needed }) = C::Db::check_server(conn) {
-            return LockError::ServerTooOld { server, needed };
-        }
+    if C::Db::fault(&error) == Fault::Other
+        && let Err(job_db::MigrateError::ServerTooOld { server, needed }) = C::Db::check_server(conn)
+    {
+        return LockError::ServerTooOld { server, needed };
     }
     LockError::Database(error)
 }

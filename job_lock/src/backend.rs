@@ -70,8 +70,8 @@ pub trait LockBackend: Database {
     where
         C: LoadConnection<Backend = Self>;
 
-    /// The token and the owner as this connection's own transaction sees them, without locking anything. Where a dirty
-    /// read could show another session's owner, that owner is left out.
+    /// The token and the owner as this connection's own transaction sees them, without waiting, and never as another
+    /// transaction has written them without a commit.
     #[doc(hidden)]
     fn seen<C>(conn: &mut C, name: &str) -> QueryResult<Option<(i64, String)>>
     where

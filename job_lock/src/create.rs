@@ -10,8 +10,15 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) fn create<C: LockConnection>(conn: &mut C, name: &str) -> Result<bool, LockError> {
     name::check(name)?;
+    create_patiently(conn, name, &Patience::new(Wait::AtMost(LIMIT)))
+}
+
+pub(crate) fn create_patiently<C: LockConnection>(
+    conn: &mut C,
+    name: &str,
+    patience: &Patience,
+) -> Result<bool, LockError> {
     let depth = transaction_depth(conn);
-    let patience = Patience::new(Wait::AtMost(LIMIT));
     loop {
         match create_once(conn, name) {
             Ok(made) => return Ok(made),
@@ -29,7 +36,11 @@ pub(crate) fn create<C: LockConnection>(conn: &mut C, name: &str) -> Result<bool
 /// Looks first, since an INSERT would wait for whoever holds the lock. The transaction or savepoint is for PostgreSQL,
 /// where an error would break the caller's transaction.
 fn create_once<C: LockConnection>(conn: &mut C, name: &str) -> QueryResult<bool> {
-    C::TransactionManager::begin_transaction(conn)?;
+    if transaction_depth(conn) == 0 {
+        C::Db::begin(conn)?;
+    } else {
+        C::TransactionManager::begin_transaction(conn)?;
+    }
     let made = !C::Db::exists(conn, name)? && C::Db::create(conn, name)?;
     C::TransactionManager::commit_transaction(conn)?;
     Ok(made)

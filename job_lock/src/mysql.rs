@@ -5,10 +5,11 @@ use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::mysql::Mysql;
 use diesel::prelude::*;
 use diesel::result::{DatabaseErrorKind, Error};
+use job_db::{Database, Fault};
 use std::time::Duration;
 
 job_db::statement! {
-    // The connection's number lets a dirty read be told from one's own row.
+    // The connection's number is for a person who may have to kill it.
     struct Advance<'a> on Mysql { name: &'a [u8] => Binary, owner: &'a str => Text } -> ();
     "UPDATE locks SET token = token + 1, owner = CONCAT(" owner ", '/', CONNECTION_ID()), acquired_at = UTC_TIMESTAMP(6),
        expires_at = NULL
@@ -32,9 +33,8 @@ job_db::statement! {
 }
 
 job_db::statement! {
-    struct Seen<'a> on Mysql { name: &'a [u8] => Binary } -> (BigInt, Text);
-    "SELECT token, TRIM(TRAILING CONCAT('/', CONNECTION_ID()) FROM owner) FROM locks
-     WHERE name = " name " AND owner LIKE CONCAT('%/', CONNECTION_ID())"
+    struct LockRowOrFail<'a> on Mysql { name: &'a [u8] => Binary } -> (BigInt, Nullable<Text>);
+    "SELECT token, TRIM(TRAILING CONCAT('/', CONNECTION_ID()) FROM owner) FROM locks WHERE name = " name " FOR UPDATE NOWAIT"
 }
 
 job_db::statement! {
@@ -78,6 +78,46 @@ where
     .optional()
 }
 
+/// A locking read sees what is committed now, and so does an UPDATE. Where a plain read sees something else, the closure
+/// would work on a snapshot from before the last holder's commit.
+fn taken<C>(conn: &mut C, name: &str, row: (i64, Option<String>)) -> QueryResult<RowLock>
+where
+    C: LoadConnection<Backend = Mysql>,
+{
+    let plain = token(conn, name)?;
+    let (token, owner) = row;
+    Ok(if plain == Some(token) {
+        RowLock::Taken { token, owner }
+    } else {
+        RowLock::Stale
+    })
+}
+
+/// Tells apart why SKIP LOCKED has found nothing. A plain read would do so too, but at REPEATABLE READ it would fix the
+/// caller's snapshot too early, and at SERIALIZABLE it would wait for the holder.
+fn held_or_missing<C>(conn: &mut C, name: &str) -> QueryResult<RowLock>
+where
+    C: LoadConnection<Backend = Mysql>,
+{
+    let result = LockRowOrFail {
+        name: name.as_bytes(),
+    }
+    .get_result(conn)
+    .optional();
+    match result {
+        Ok(Some(row)) => taken(conn, name, row),
+        Ok(None) => Ok(RowLock::Missing),
+        Err(Error::DatabaseError(_, info)) if refuses_to_wait(info.message()) => Ok(RowLock::Held),
+        // Perhaps the same in another language.
+        Err(_) if token(conn, name)?.is_some() => Ok(RowLock::Held),
+        Err(error) => Err(error),
+    }
+}
+
+fn refuses_to_wait(message: &str) -> bool {
+    message.contains("NOWAIT") || Mysql::fault_of_message(message) == Fault::Contended
+}
+
 impl LockBackend for Mysql {
     const PAUSE: Duration = Duration::from_millis(10);
     const HAS_QUEUE: bool = true;
@@ -109,15 +149,11 @@ impl LockBackend for Mysql {
             })?,
             Some(_) => LockRowAtOnce { name: bytes }.get_result(conn).optional()?,
         };
-        // A locking read sees what is committed now, and so does an UPDATE. Where a plain read sees something else, the
-        // closure would work on a snapshot from before the last holder's commit.
-        let plain = token(conn, name)?;
-        Ok(match row {
-            Some((token, _)) if plain != Some(token) => RowLock::Stale,
-            Some((token, owner)) => RowLock::Taken { token, owner },
-            None if limit.is_some() && plain.is_some() => RowLock::Held,
-            None => RowLock::Missing,
-        })
+        match row {
+            Some(row) => taken(conn, name, row),
+            None if limit.is_some() => held_or_missing(conn, name),
+            None => Ok(RowLock::Missing),
+        }
     }
 
     fn advance<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Option<i64>>
@@ -139,11 +175,14 @@ impl LockBackend for Mysql {
     where
         C: LoadConnection<Backend = Self>,
     {
-        Seen {
+        // A plain read would be dirty at READ UNCOMMITTED, and wait for the holder at SERIALIZABLE. Whose row it is keeps its
+        // lock; a free one is locked until the end of a transaction that had no business here.
+        let row: Option<(i64, Option<String>)> = LockRowAtOnce {
             name: name.as_bytes(),
         }
         .get_result(conn)
-        .optional()
+        .optional()?;
+        Ok(row.and_then(|(token, owner)| Some((token, owner?))))
     }
 
     fn exists<C>(conn: &mut C, name: &str) -> QueryResult<bool>

@@ -56,7 +56,8 @@ impl<'a> LockOptions<'a> {
     ///
     /// The transaction keeps its isolation level. If it has looked at the database before the last holder of the lock
     /// has changed it, the result is [`LockError::Serialization`] rather than a closure that works on what is out of
-    /// date. (At READ UNCOMMITTED what else the closure sees is the caller's own affair.)
+    /// date; at REPEATABLE READ and above that may also come of a wait for the holder. (At READ UNCOMMITTED what else the
+    /// closure sees is the caller's own affair.)
     ///
     /// Where the connection is in no transaction, this changes nothing.
     pub fn join(mut self) -> Self {

@@ -44,9 +44,9 @@ job_db::statement! {
     // holds a lock on its own number. So this finds the holders and locks nothing, which a probe would.
     struct List on Pg {} -> (
         Text, BigInt, Nullable<Text>, Nullable<job_db::Instant>, Nullable<job_db::Instant>,
-        Nullable<Integer>, Nullable<Text>, Nullable<job_db::Instant>
+        Bool, Nullable<Text>, Nullable<job_db::Instant>
     );
-    "SELECT l.name, l.token, l.owner, l.acquired_at, l.expires_at, p.pid,
+    "SELECT l.name, l.token, l.owner, l.acquired_at, l.expires_at, p.locktype IS NOT NULL,
             concat_ws(' ', nullif(a.application_name, ''), 'pid ' || p.pid, host(a.client_addr) || ':' || a.client_port),
             a.xact_start
      FROM locks l
@@ -62,7 +62,7 @@ type Listed = (
     Option<String>,
     Option<DateTime<Utc>>,
     Option<DateTime<Utc>>,
-    Option<i32>,
+    bool,
     Option<String>,
     Option<DateTime<Utc>>,
 );
@@ -149,7 +149,7 @@ impl LockBackend for Pg {
 }
 
 fn row(listed: Listed) -> LockRow {
-    let (name, token, owner, acquired_at, expires_at, pid, holder, since) = listed;
+    let (name, token, owner, acquired_at, expires_at, is_held, holder, since) = listed;
     let last = LockRow {
         name,
         token,
@@ -158,7 +158,7 @@ fn row(listed: Listed) -> LockRow {
         acquired_at,
         expires_at,
     };
-    if pid.is_none() {
+    if !is_held {
         return last;
     }
     LockRow {

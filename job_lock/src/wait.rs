@@ -30,7 +30,9 @@ pub enum Wait {
     No,
 }
 
-/// One wait under way.
+/// One wait under way. It looks again and again, where PostgreSQL's `lock_timeout` and InnoDB's `innodb_lock_wait_timeout`
+/// would wait in the queue, for two reasons: Diesel does not tell their error from others but by its message, which may be in
+/// any language; and the one spoils a caller's transaction, the other knows whole seconds only.
 pub(crate) struct Patience {
     wait: Wait,
     start: Instant,

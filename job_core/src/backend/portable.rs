@@ -153,6 +153,12 @@ macro_rules! portable_statements {
              WHERE NOT EXISTS (SELECT 1 FROM workers w WHERE w.id = p.worker) ORDER BY p.job_id LIMIT " limit {LOCK_ORPHANS}
         }
         statement! {
+            struct HeldBy on $db { worker: i64 => BigInt }
+                -> (BigInt, BigInt, Integer, Integer, Instant, Integer, Nullable<Text>);
+            "SELECT p.job_id, p.worker, p.attempts, p.uncharged, p.started_at, j.max_attempts, j.unique_key
+             FROM jobs_processing p JOIN jobs j ON j.id = p.job_id WHERE p.worker = " worker
+        }
+        statement! {
             struct OldFinished on $db {
                 status: i16 => SmallInt, micros: i64 => BigInt, after: i64 => BigInt, limit: i64 => BigInt,
             } -> (BigInt, Integer);
@@ -456,6 +462,14 @@ macro_rules! portable_methods {
 
         fn orphans<C: LoadConnection<Backend = Self>>(conn: &mut C, limit: i64) -> QueryResult<Vec<Ticket>> {
             Ok(Orphans { limit }
+                .load(conn)?
+                .into_iter()
+                .map(row::ticket)
+                .collect())
+        }
+
+        fn held_by<C: LoadConnection<Backend = Self>>(conn: &mut C, worker: i64) -> QueryResult<Vec<Ticket>> {
+            Ok(HeldBy { worker }
                 .load(conn)?
                 .into_iter()
                 .map(row::ticket)

@@ -188,8 +188,20 @@ impl JobBackend for Pg {
             max_attempts: rows.iter().map(|row| row.max_attempts).collect(),
             args: rows.iter().map(|row| &row.args).collect(),
             keys: rows.iter().map(|row| row.unique_key.as_deref()).collect(),
-            run_ats: rows.iter().map(|row| row.run_at()).collect(),
-            run_ins: rows.iter().map(|row| row.run_in_micros()).collect(),
+            run_ats: rows
+                .iter()
+                .map(|row| match row.when {
+                    Some(When::At(time)) => Some(time),
+                    _ => None,
+                })
+                .collect(),
+            run_ins: rows
+                .iter()
+                .map(|row| match row.when {
+                    Some(When::In(delay)) => Some(micros(delay)),
+                    _ => None,
+                })
+                .collect(),
             wake: notify::due(),
         }
         .load(conn)?;

@@ -196,7 +196,7 @@ fn a_session_time_zone_does_not_shift_times() {
 
 /// The first statements of the first migration, as far as an interruption let them come.
 fn first_statements(count: usize) -> String {
-    let up = include_str!("../../../migrations/mysql/00000000000001_gatun/up.sql");
+    let up = include_str!("../../migrations/mysql/00000000000001_gatun/up.sql");
     let statements: Vec<&str> = up.split_inclusive(";\n").take(count).collect();
     statements.concat()
 }
@@ -220,4 +220,11 @@ fn two_databases_are_migrated_each_for_itself() {
     let (first, second) = (Db::new(), Db::new());
     first.execute("INSERT INTO locks (name) VALUES ('mine')");
     assert_eq!(second.count("SELECT count(*) FROM locks"), 0);
+}
+
+#[test]
+fn without_a_database_the_error_says_so() {
+    let url = std::env::var("MYSQL_DATABASE_URL").unwrap();
+    let error = migrate(&mut Conn::establish(&url).unwrap()).unwrap_err();
+    assert!(error.to_string().contains("No database selected"), "{error}");
 }

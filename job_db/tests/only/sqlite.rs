@@ -1,7 +1,8 @@
 use super::Db;
-use diesel::Connection;
 use diesel::connection::SimpleConnection;
-use diesel::sqlite::{Sqlite, SqliteConnection};
+use diesel::prelude::*;
+use diesel::sql_types::BigInt;
+use diesel::sqlite::Sqlite;
 use job_db::{Database, Fault, migrate};
 use std::time::Duration;
 
@@ -49,4 +50,20 @@ fn a_database_in_memory_is_migrated() {
     let conn = &mut SqliteConnection::establish(":memory:").unwrap();
     assert!(migrate(conn).unwrap() > 0);
     assert_eq!(migrate(conn).unwrap(), 0);
+}
+
+#[test]
+fn migrate_leaves_the_apps_settings_as_they_were() {
+    let db = Db::empty();
+    let conn = &mut db.connect();
+    conn.batch_execute("PRAGMA busy_timeout = 1234").unwrap();
+    let busy_timeout = |conn: &mut SqliteConnection| {
+        let query = "SELECT timeout FROM pragma_busy_timeout";
+        diesel::dsl::sql::<BigInt>(query).get_result::<i64>(conn).unwrap()
+    };
+    migrate(conn).unwrap();
+    assert_eq!(busy_timeout(conn), 1234);
+    db.execute("UPDATE job_schema_versions SET version = 999");
+    migrate(conn).unwrap_err();
+    assert_eq!(busy_timeout(conn), 1234);
 }

@@ -1,0 +1,81 @@
+//! What the suite must know of PostgreSQL, and what only PostgreSQL does.
+
+use super::{Conn, Db};
+use diesel::connection::SimpleConnection;
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Text};
+use job_lock::{Lock, LockError, LockState};
+
+pub(super) const ONE_WRITER: bool = false;
+pub(super) const FOR_UPDATE: &str = "FOR UPDATE";
+pub(super) const LEVELS: &[&str] = &[
+    "SET default_transaction_isolation = 'read committed'",
+    "SET default_transaction_isolation = 'repeatable read'",
+    "SET default_transaction_isolation = 'serializable'",
+];
+pub(super) const SETTINGS: &[&str] = LEVELS;
+pub(super) const KILL: Option<&str> = Some("SELECT pg_terminate_backend(ID)");
+pub(super) const LISTED_FREE: LockState = LockState::Free;
+pub(super) const LISTED_HELD: LockState = LockState::Held;
+pub(super) const OWNER_HAS: &str = "pid ";
+pub(super) const LOG_NAME: &str = "postgres";
+
+pub(super) fn session_id(conn: &mut Conn) -> i64 {
+    diesel::dsl::sql::<BigInt>("SELECT pg_backend_pid()::bigint")
+        .get_result(conn)
+        .unwrap()
+}
+
+pub(super) fn session_level(conn: &mut Conn) -> String {
+    diesel::dsl::sql::<Text>("SHOW default_transaction_isolation")
+        .get_result(conn)
+        .unwrap()
+}
+
+pub(super) fn set_wait_limit(conn: &mut Conn, seconds: i64) {
+    conn.batch_execute(&format!("SET lock_timeout = '{seconds}s'"))
+        .unwrap();
+}
+
+pub(super) fn wait_limit(conn: &mut Conn) -> i64 {
+    let limit: String = diesel::dsl::sql::<Text>("SHOW lock_timeout")
+        .get_result(conn)
+        .unwrap();
+    limit.trim_end_matches('s').parse().unwrap()
+}
+
+pub(super) fn prepare_to_break_a_commit(db: &Db, _: &mut Conn) {
+    db.execute("CREATE TABLE unlike (n BIGINT UNIQUE DEFERRABLE INITIALLY DEFERRED)");
+}
+
+pub(super) fn break_the_commit(_: &Db, conn: &mut Conn) {
+    conn.batch_execute("INSERT INTO unlike VALUES (1), (1)").unwrap();
+}
+
+/// PostgreSQL answers such a COMMIT with a ROLLBACK and no error.
+#[test]
+fn an_error_that_the_closure_swallows_is_not_a_success() {
+    let db = Db::new();
+    let conn = &mut db.connect();
+    Lock::create(conn, "a").unwrap();
+    let result = Lock::synchronize(conn, "a", |locked| {
+        let _ = locked.conn().batch_execute("SELECT nonsense FROM nowhere");
+        Ok::<_, LockError>(())
+    });
+    assert!(matches!(result, Err(LockError::Lost(_))), "{result:?}");
+    Lock::synchronize(conn, "a", |_| Ok::<_, LockError>(())).unwrap();
+}
+
+#[test]
+fn a_limit_that_the_session_was_given_ends_the_wait_as_busy() {
+    let db = Db::new();
+    let conn = &mut db.connect();
+    Lock::create(conn, "a").unwrap();
+    conn.batch_execute("SET lock_timeout = '10ms'").unwrap();
+    Lock::synchronize(&mut db.connect(), "a", |_| {
+        let result = Lock::synchronize(conn, "a", |_| Ok::<_, LockError>(()));
+        assert!(matches!(result, Err(LockError::Busy(_))), "{result:?}");
+        Ok::<_, LockError>(())
+    })
+    .unwrap();
+}

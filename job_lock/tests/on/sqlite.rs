@@ -1,0 +1,85 @@
+//! What the suite must know of SQLite, and what only SQLite does.
+
+use super::{Conn, Db};
+use diesel::connection::SimpleConnection;
+use diesel::prelude::*;
+use diesel::sql_types::Integer;
+use job_lock::{Lock, LockError, LockState};
+
+pub(super) const ONE_WRITER: bool = true;
+pub(super) const FOR_UPDATE: &str = "";
+/// A reader's snapshot is there in WAL mode only.
+pub(super) const LEVELS: &[&str] = &["PRAGMA journal_mode = WAL"];
+pub(super) const SETTINGS: &[&str] = &["PRAGMA journal_mode = WAL", "PRAGMA journal_mode = DELETE"];
+pub(super) const KILL: Option<&str> = None;
+pub(super) const LISTED_FREE: LockState = LockState::Unknown;
+pub(super) const LISTED_HELD: LockState = LockState::Unknown;
+pub(super) const OWNER_HAS: &str = "/";
+pub(super) const LOG_NAME: &str = "sqlite";
+
+pub(super) fn session_id(_: &mut Conn) -> i64 {
+    unreachable!("SQLite has no sessions")
+}
+
+pub(super) fn session_level(_: &mut Conn) -> String {
+    unreachable!("SQLite has no isolation levels")
+}
+
+pub(super) fn set_wait_limit(conn: &mut Conn, seconds: i64) {
+    conn.batch_execute(&format!("PRAGMA busy_timeout = {seconds}"))
+        .unwrap();
+}
+
+pub(super) fn wait_limit(conn: &mut Conn) -> i64 {
+    let limit: i32 = diesel::dsl::sql::<Integer>("PRAGMA busy_timeout")
+        .get_result(conn)
+        .unwrap();
+    limit.into()
+}
+
+pub(super) fn prepare_to_break_a_commit(db: &Db, conn: &mut Conn) {
+    conn.batch_execute("PRAGMA foreign_keys = ON").unwrap();
+    db.execute(
+        "CREATE TABLE parents (n BIGINT PRIMARY KEY);
+         CREATE TABLE children (n BIGINT REFERENCES parents (n) DEFERRABLE INITIALLY DEFERRED)",
+    );
+}
+
+pub(super) fn break_the_commit(_: &Db, conn: &mut Conn) {
+    conn.batch_execute("INSERT INTO children VALUES (1)").unwrap();
+}
+
+/// Such an error ends the whole transaction, and each later statement is committed at once.
+#[test]
+fn an_error_that_ends_the_transaction_and_is_swallowed_is_not_a_success() {
+    let db = Db::new();
+    let conn = &mut db.connect();
+    conn.batch_execute("CREATE TABLE unlike (n BIGINT UNIQUE)")
+        .unwrap();
+    Lock::create(conn, "a").unwrap();
+    let result = Lock::synchronize(conn, "a", |locked| {
+        let _ = locked
+            .conn()
+            .batch_execute("INSERT OR ROLLBACK INTO unlike VALUES (1), (1)");
+        Ok::<_, LockError>(())
+    });
+    assert!(matches!(result, Err(LockError::Lost(_))), "{result:?}");
+    Lock::synchronize(conn, "a", |_| Ok::<_, LockError>(())).unwrap();
+}
+
+#[test]
+fn no_busy_timeout_is_needed() {
+    let db = Db::new();
+    Lock::create(&mut db.connect(), "a").unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let conn = &mut Conn::establish(db.url()).unwrap();
+                for _ in 0..25 {
+                    Lock::synchronize(conn, "a", |_| Ok::<_, LockError>(())).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(db.count("SELECT token FROM locks"), 100);
+}

@@ -1,0 +1,17 @@
+use super::{Conn, Db, on};
+
+// Points 1 to 9 of what a lock must do, in their order.
+mod commits; // 6: an Ok was committed
+mod existence; // 1: without a row the closure does not run
+mod joining; // 2: inside a caller's transaction
+mod listing;
+mod panics; // 5: a panic rolls back
+mod reentrance; // 7: the same name again, several names, deadlocks
+mod tokens; // 3: the first statement, its token and its isolation
+mod waiting; // 4: forever, at most, not at all
+mod writes; // 8: the closure's connection, and its errors // 9: who holds what; a lock that was held too long
+
+mod exclusion; // one at a time, under every setting
+mod names; // which names there are
+
+mod support; // holders in other threads, a counter that is not atomic

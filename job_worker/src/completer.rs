@@ -1,0 +1,186 @@
+use crate::hands::Hands;
+use crate::report::{Tally, add};
+use crate::session::Session;
+use crate::team::Team;
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use diesel::r2d2::R2D2Connection;
+use job_core::{JobConnection, JobError, JsonText, Outcome, Status, Ticket, complete_all, release_all};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// What a performer hands over.
+pub(crate) enum Done {
+    /// A job was performed; its kind, for the log.
+    Performed(Ticket, String, Outcome),
+    /// A job was not started and goes back.
+    Unstarted(Ticket),
+}
+
+/// At most so many outcomes, and so many bytes of results, are recorded at once.
+const MOST_JOBS: usize = 1_000;
+const MOST_BYTES: usize = 8 << 20;
+
+/// How often to look whether the worker waits for the last outcomes.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Records outcomes until every performer has ended, or until there are none while the worker ends without some of them. It
+/// flushes at once what has gathered while it recorded the last ones.
+pub(crate) fn record_all<C, X>(team: &Team<C, X>, done: &Receiver<Done>)
+where
+    C: JobConnection + R2D2Connection + 'static,
+    X: Send + Sync + 'static,
+{
+    let (mut session, hands, tally) = (team.session("completer"), &team.hands, &team.tally);
+    loop {
+        let first = match done.recv_timeout(LOOK) {
+            Ok(first) => first,
+            Err(RecvTimeoutError::Timeout) if !team.flushing.load(Ordering::Acquire) => continue,
+            Err(_) => return,
+        };
+        let mut completions = Vec::new();
+        let mut unstarted = Vec::new();
+        let mut others = Vec::new();
+        let mut bytes = 0;
+        let mut next = Some(first);
+        while let Some(done_one) = next {
+            match done_one {
+                Done::Performed(ticket, _, Outcome::Recorded) => {
+                    hands.put_down(ticket.job_id, ticket.attempts);
+                    add(&tally.completed, 1);
+                }
+                Done::Performed(ticket, _, Outcome::Completed(result)) => {
+                    bytes += result.as_ref().map_or(0, |json: &JsonText| json.0.len());
+                    completions.push((ticket, result));
+                }
+                Done::Performed(ticket, kind, outcome) => others.push((ticket, kind, outcome)),
+                Done::Unstarted(ticket) => unstarted.push(ticket),
+            }
+            let full = completions.len() + others.len() + unstarted.len() >= MOST_JOBS || bytes >= MOST_BYTES;
+            next = if full { None } else { done.try_recv().ok() };
+        }
+        record_completions(&mut session, completions, hands, tally);
+        for (ticket, kind, outcome) in others {
+            record_one(&mut session, &ticket, &kind, &outcome, hands, tally);
+        }
+        release(&mut session, &unstarted, hands, tally);
+    }
+}
+
+fn record_completions<C>(
+    session: &mut Session<C>,
+    completions: Vec<(Ticket, Option<JsonText>)>,
+    hands: &Hands,
+    tally: &Tally,
+) where
+    C: JobConnection + R2D2Connection + 'static,
+{
+    // One statement for all that one worker's id claimed; after it was declared dead, the last ones have the old id.
+    for batch in completions.chunk_by(|a, b| a.0.worker == b.0.worker) {
+        match session.run(|conn| complete_all(conn, batch[0].0.worker, batch)) {
+            Some(Ok(recorded)) => {
+                add(&tally.completed, recorded.len());
+                refuse(batch.len() - recorded.len(), tally);
+                for (ticket, _) in batch {
+                    hands.put_down(ticket.job_id, ticket.attempts);
+                }
+            }
+            Some(Err(error)) => {
+                // One of them may be the cause: each gets its own try.
+                log::error!("gatun completer: {error}; recording one by one");
+                for (ticket, result) in batch {
+                    record_one(
+                        session,
+                        ticket,
+                        "",
+                        &Outcome::Completed(result.clone()),
+                        hands,
+                        tally,
+                    );
+                }
+            }
+            // The worker must stop now; the jobs are left to rescue.
+            None => return,
+        }
+    }
+}
+
+/// Records one outcome. One that the database does not take is recorded as a failure with that reason.
+fn record_one<C>(
+    session: &mut Session<C>,
+    ticket: &Ticket,
+    kind: &str,
+    outcome: &Outcome,
+    hands: &Hands,
+    tally: &Tally,
+) where
+    C: JobConnection + R2D2Connection + 'static,
+{
+    let recorded = match session.run(|conn| ticket.record(conn, outcome)) {
+        None => return,
+        Some(Err(JobError::Database(error))) => {
+            log::error!(
+                "gatun completer: the outcome of job {} was not taken: {error}",
+                ticket.job_id
+            );
+            let failure = Outcome::FailedForGood(format!("its outcome could not be recorded: {error}"));
+            let insisted = session.insist(|conn| match ticket.record(conn, &failure) {
+                Err(JobError::Lost(_)) => Ok(None),
+                recorded => recorded.map(Some),
+            });
+            match insisted {
+                None => return,
+                Some(status) => status.ok_or(JobError::Lost(ticket.job_id)),
+            }
+        }
+        Some(recorded) => recorded,
+    };
+    hands.put_down(ticket.job_id, ticket.attempts);
+    match recorded {
+        Ok(Status::Completed) => add(&tally.completed, 1),
+        Ok(Status::Cancelled) => add(&tally.cancelled, 1),
+        Ok(Status::Failed) => {
+            add(&tally.failed, 1);
+            log::error!(
+                "gatun: job {} ({kind}) failed, attempt {}: no more",
+                ticket.job_id,
+                ticket.charged()
+            );
+        }
+        Ok(_) if matches!(outcome, Outcome::Snoozed(_)) => add(&tally.snoozed, 1),
+        Ok(_) => {
+            add(&tally.retried, 1);
+            log::warn!(
+                "gatun: job {} ({kind}) failed, attempt {} of {}",
+                ticket.job_id,
+                ticket.charged(),
+                ticket.max_attempts
+            );
+        }
+        Err(_) => refuse(1, tally),
+    }
+}
+
+fn release<C>(session: &mut Session<C>, tickets: &[Ticket], hands: &Hands, tally: &Tally)
+where
+    C: JobConnection + R2D2Connection + 'static,
+{
+    if tickets.is_empty() {
+        return;
+    }
+    // A release whose answer was lost is not done twice: the claim's number has gone up with it.
+    if let Some(released) = session.insist(|conn| release_all(conn, tickets)) {
+        add(&tally.released, released);
+        for ticket in tickets {
+            hands.put_down(ticket.job_id, ticket.attempts);
+        }
+    }
+}
+
+fn refuse(number: usize, tally: &Tally) {
+    if number > 0 {
+        add(&tally.refused, number);
+        log::warn!(
+            "gatun: {number} outcomes were refused: their jobs had been rescued, cancelled or recorded before"
+        );
+    }
+}

@@ -1,0 +1,98 @@
+use anyhow::Context as _;
+use diesel::r2d2::{ConnectionManager, CustomizeConnection, Error, ManageConnection, Pool, R2D2Connection};
+use job_core::{Connections, Database, JobConnection};
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
+
+/// Diesel's manager, shared between the worker's own connections and the pool for its jobs; it is no `Clone` itself.
+pub(crate) struct Manager<C: R2D2Connection + 'static>(Arc<ConnectionManager<C>>);
+
+impl<C: R2D2Connection + 'static> Manager<C> {
+    pub(crate) fn new(manager: ConnectionManager<C>) -> Self {
+        Manager(Arc::new(manager))
+    }
+}
+
+impl<C: R2D2Connection + 'static> Clone for Manager<C> {
+    fn clone(&self) -> Self {
+        Manager(Arc::clone(&self.0))
+    }
+}
+
+impl<C: R2D2Connection + 'static> ManageConnection for Manager<C> {
+    type Connection = C;
+    type Error = Error;
+
+    fn connect(&self) -> Result<C, Error> {
+        self.0.connect()
+    }
+
+    fn is_valid(&self, conn: &mut C) -> Result<(), Error> {
+        self.0.is_valid(conn)
+    }
+
+    fn has_broken(&self, conn: &mut C) -> bool {
+        self.0.has_broken(conn)
+    }
+}
+
+/// From where a job gets a connection when it asks.
+pub(crate) enum JobPool<C: R2D2Connection + 'static> {
+    /// The app's pool.
+    App(Pool<ConnectionManager<C>>),
+    /// The worker's own, made when the first job asks.
+    Own {
+        manager: Manager<C>,
+        size: u32,
+        pool: OnceLock<Pool<Manager<C>>>,
+    },
+}
+
+impl<C> JobPool<C>
+where
+    C: JobConnection + R2D2Connection + 'static,
+{
+    pub(crate) fn own(manager: Manager<C>, size: u32) -> Self {
+        JobPool::Own {
+            manager,
+            size,
+            pool: OnceLock::new(),
+        }
+    }
+}
+
+impl<C> Connections for JobPool<C>
+where
+    C: JobConnection + R2D2Connection + 'static,
+{
+    fn with(&self, work: &mut dyn FnMut(&mut dyn Any)) -> anyhow::Result<()> {
+        const NONE: &str = "no database connection for the job";
+        match self {
+            JobPool::App(pool) => work(&mut *pool.get().context(NONE)?),
+            JobPool::Own { manager, size, pool } => {
+                let pool = pool.get_or_init(|| {
+                    Pool::builder()
+                        .max_size(*size)
+                        .min_idle(Some(0))
+                        .connection_customizer(Box::new(Prepare))
+                        .build_unchecked(manager.clone())
+                });
+                work(&mut *pool.get().context(NONE)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Gives a new connection what it lacks for use beside others.
+#[derive(Debug)]
+struct Prepare;
+
+impl<C> CustomizeConnection<C, Error> for Prepare
+where
+    C: JobConnection + R2D2Connection + 'static,
+{
+    fn on_acquire(&self, conn: &mut C) -> Result<(), Error> {
+        <C::Db as Database>::prepare_shared(conn).map_err(Error::QueryError)
+    }
+}

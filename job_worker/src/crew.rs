@@ -1,0 +1,179 @@
+//! The threads of a worker: how they start, and in which order they end.
+
+use crate::heart::beat;
+use crate::report::Report;
+use crate::session::Session;
+use crate::stop::Level;
+use crate::team::Team;
+use crate::{WorkerError, completer, fetcher, housekeeper, listener, performer};
+use crossbeam_channel::unbounded;
+use diesel::r2d2::R2D2Connection;
+use job_core::{JobConnection, WorkerRow};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long the outcomes that are known may take to be recorded when the worker must stop now.
+const LAST_FLUSH: Duration = Duration::from_secs(3);
+
+/// How often to look whether threads have ended, during a stop.
+const LOOK: Duration = Duration::from_millis(5);
+
+struct Crew {
+    heart: JoinHandle<()>,
+    completer: JoinHandle<()>,
+    performers: Vec<JoinHandle<()>>,
+    others: Vec<JoinHandle<()>>,
+}
+
+/// Starts the threads, waits for the stop, and ends them in the right order: fetcher, performers, completer, heart.
+pub(crate) fn work<C, X>(
+    team: &Arc<Team<C, X>>,
+    row: WorkerRow,
+    until_idle: bool,
+) -> Result<Report, WorkerError>
+where
+    C: JobConnection + R2D2Connection + 'static,
+    X: Send + Sync + 'static,
+{
+    let crew = start(team, row, until_idle).inspect_err(|_| {
+        team.stop.raise_to(Level::Now);
+        team.end.raise_to(Level::Now);
+    })?;
+    while !team.stop.wait_for(Level::Stopping, Duration::from_secs(3600)) {}
+    team.stopping.store(true, Ordering::Relaxed);
+    let _ = team.wakes.0.try_send(());
+
+    let in_time = await_end(team, &crew.performers, team.options.grace, true);
+    if !in_time {
+        log::error!("gatun: some jobs did not end in time; they are left to rescue");
+    }
+    team.flushing.store(true, Ordering::Release);
+    let patience = if in_time {
+        team.options.grace.max(LAST_FLUSH)
+    } else {
+        LAST_FLUSH
+    };
+    let recorded = await_end(team, std::slice::from_ref(&crew.completer), patience, false);
+    let abandoned = team.hands.count();
+    team.stop.raise_to(Level::Now);
+    crew.others.into_iter().for_each(join);
+    if recorded {
+        join(crew.completer);
+    }
+    if in_time {
+        crew.performers.into_iter().for_each(join);
+    }
+    team.end.raise_to(Level::Now);
+    join(crew.heart);
+    // The row of a worker that leaves jobs behind stays until it is declared dead: they may still be running.
+    if abandoned == 0 {
+        let worker = team.pulse.worker();
+        let mut session = team.session("end");
+        if let Err(error) = session
+            .connect()
+            .and_then(|conn| WorkerRow::unregister(conn, worker))
+        {
+            log::warn!("gatun: the worker's row could not be removed: {error}");
+        }
+    }
+    Ok(team.tally.report(abandoned))
+}
+
+fn start<C, X>(team: &Arc<Team<C, X>>, row: WorkerRow, until_idle: bool) -> io::Result<Crew>
+where
+    C: JobConnection + R2D2Connection + 'static,
+    X: Send + Sync + 'static,
+{
+    let (jobs_in, jobs_out) = unbounded();
+    let (done_in, done_out) = unbounded();
+    let heart = spawn(team, "heart", move |team| {
+        // Its session heals until the very end, not until the stop.
+        let session = Session::new(
+            "heart",
+            team.manager.clone(),
+            team.options.statement_timeout,
+            team.end.clone(),
+        );
+        beat(session, &team.pulse, &row, team.options.heartbeat, &team.end);
+    })?;
+    let completer = spawn(team, "completer", move |team| {
+        completer::record_all(team, &done_out)
+    })?;
+    let performers = (0..team.options.threads)
+        .map(|_| {
+            let (jobs, done) = (jobs_out.clone(), done_in.clone());
+            spawn(team, "performer", move |team| {
+                performer::perform_all(team, &jobs, &done)
+            })
+        })
+        .collect::<io::Result<Vec<_>>>()?;
+    let mut others = vec![spawn(team, "housekeeper", housekeeper::keep_house)?];
+    if team.options.listen && !until_idle {
+        others.push(spawn(team, "listener", listener::listen)?);
+    }
+    // It has the only sender of jobs: when it ends, the performers do, and then the completer.
+    others.push(spawn(team, "fetcher", move |team| {
+        fetcher::fetch(team, &jobs_in, until_idle)
+    })?);
+    Ok(Crew {
+        heart,
+        completer,
+        performers,
+        others,
+    })
+}
+
+/// Starts a thread of the team. One that panics, which is a fault of ours, stops the worker, for somebody to restart it.
+fn spawn<C, X>(
+    team: &Arc<Team<C, X>>,
+    name: &str,
+    work: impl FnOnce(&Team<C, X>) + Send + 'static,
+) -> io::Result<JoinHandle<()>>
+where
+    C: JobConnection + R2D2Connection + 'static,
+    X: Send + Sync + 'static,
+{
+    struct StopOnPanic<F: Fn()>(F);
+    impl<F: Fn()> Drop for StopOnPanic<F> {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                (self.0)();
+            }
+        }
+    }
+    let team = Arc::clone(team);
+    std::thread::Builder::new()
+        .name(format!("gatun-{name}"))
+        .spawn(move || {
+            let stop = team.stop.clone();
+            let _guard = StopOnPanic(move || stop.raise_to(Level::Stopping));
+            work(&team);
+        })
+}
+
+/// Waits for threads to end, at most so long, or until the worker must stop now; gives whether all have ended.
+fn await_end<C: R2D2Connection + 'static, X>(
+    team: &Team<C, X>,
+    threads: &[JoinHandle<()>],
+    patience: Duration,
+    heed_now: bool,
+) -> bool {
+    let deadline = Instant::now() + patience;
+    loop {
+        if threads.iter().all(JoinHandle::is_finished) {
+            return true;
+        }
+        if Instant::now() >= deadline || (heed_now && team.stop.level() == Level::Now) {
+            return false;
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn join(thread: JoinHandle<()>) {
+    // A panic has been printed, and has stopped the worker.
+    let _ = thread.join();
+}

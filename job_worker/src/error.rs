@@ -1,0 +1,50 @@
+use job_core::MigrateError;
+
+/// Why a worker did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkerError {
+    /// No kind of job is registered.
+    #[error("the worker has no kind of job: call register::<YourJob>() before run()")]
+    NoKinds,
+    /// Two kinds of job have one name.
+    #[error("two kinds of job are registered by the name `{0}`: give one of them another KIND")]
+    DuplicateKind(&'static str),
+    /// There is no queue to look at.
+    #[error(
+        "the worker has no queue: call queues([…]) with at least one name, or leave it out for `default`"
+    )]
+    NoQueues,
+    /// There is no thread to perform.
+    #[error("threads(0) can perform nothing: choose at least 1")]
+    NoThreads,
+    /// The options contradict each other.
+    #[error("rescue_after must be at least three times heartbeat, or live workers would be taken for dead")]
+    RescueTooSoon,
+    /// The database has none of Gatun's tables.
+    #[error("the database has none of Gatun's tables: call job_core::migrate(conn) at the start of your app")]
+    NotMigrated,
+    /// The tables are older than this program.
+    #[error(
+        "the database has version {database} of Gatun's tables and this worker needs {binary}: \
+         call job_core::migrate(conn) first"
+    )]
+    OldSchema {
+        /// The version in the database.
+        database: i64,
+        /// The version that this worker needs.
+        binary: i64,
+    },
+    /// The tables are newer than this program, belong to somebody else, or the server is too old.
+    #[error(transparent)]
+    Schema(#[from] MigrateError),
+    /// The database could not be reached at the start.
+    #[error("the database could not be reached: {0}")]
+    Unreachable(String),
+    /// The database said no.
+    #[error(transparent)]
+    Job(#[from] job_core::JobError),
+    /// The system gave no thread, or no signals.
+    #[error("the system gave no thread or no signals: {0}")]
+    System(#[from] std::io::Error),
+}

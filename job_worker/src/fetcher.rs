@@ -1,0 +1,226 @@
+use crate::options::jittered;
+use crate::session::Session;
+use crate::team::Team;
+use crossbeam_channel::Sender;
+use diesel::r2d2::R2D2Connection;
+use job_core::{ClaimRequest, ClaimedJob, JobConnection, claim, housekeeping, lanes};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How often a cursor goes back to the start at least: ids become visible out of order.
+const RESCAN: Duration = Duration::from_secs(1);
+
+/// A rescan that walks over much may take this share of the time at most.
+const RESCAN_SHARE: u32 = 20;
+
+/// How often to look where nothing tells that there are new jobs, and where notifications do.
+const POLL: Duration = Duration::from_millis(200);
+const POLL_LISTENING: Duration = Duration::from_secs(1);
+
+/// Senders of notifications send one in 10 ms at most, so a job may come this much later than the notification.
+const AFTER_NEWS: Duration = Duration::from_millis(15);
+
+/// How long to wait where claiming is not allowed, or where the completer lags behind.
+const HOLD: Duration = Duration::from_millis(50);
+
+/// How long to wait, in a run until idle, for jobs that are still in hand.
+const BUSY_ELSEWHERE: Duration = Duration::from_millis(5);
+
+/// A queue and a priority, with the id up to which its jobs were seen.
+struct Lane {
+    queue: String,
+    priority: i32,
+    cursor: i64,
+}
+
+/// What one look at the lanes gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    /// There may be more.
+    Claimed,
+    /// There was nothing from the cursors on.
+    Nothing,
+}
+
+/// Claims jobs and hands them to the performers, until a stop, or until there is nothing to do if `until_idle`.
+pub(crate) fn fetch<C, X>(team: &Team<C, X>, jobs: &Sender<ClaimedJob>, until_idle: bool)
+where
+    C: JobConnection + R2D2Connection + 'static,
+    X: Send + Sync + 'static,
+{
+    let mut fetcher = Fetcher {
+        team,
+        session: team.session("fetcher"),
+        lanes: Vec::new(),
+        rescanned: None,
+        rescan_pause: RESCAN,
+    };
+    let mut follow_up = false;
+    let mut quiet = false;
+    while team.stop.is_running() {
+        let room = fetcher.room();
+        if room == 0 {
+            fetcher.wait(HOLD);
+            continue;
+        }
+        let Some(look) = fetcher.look(room, jobs) else {
+            break;
+        };
+        if look == Look::Claimed {
+            quiet = false;
+            continue;
+        }
+        fetcher.rescanned = None;
+        if until_idle {
+            // A look from the start that began when nothing was in hand or due found nothing: there is nothing to do.
+            if quiet {
+                team.stop.stop();
+                break;
+            }
+            quiet = fetcher.is_quiet();
+            if !quiet {
+                fetcher.wait(BUSY_ELSEWHERE);
+            }
+            continue;
+        }
+        let pause = if follow_up {
+            AFTER_NEWS
+        } else {
+            fetcher.poll_pause()
+        };
+        follow_up = fetcher.wait(pause) && !follow_up;
+    }
+}
+
+struct Fetcher<'a, C: R2D2Connection + 'static, X> {
+    team: &'a Team<C, X>,
+    session: Session<C>,
+    lanes: Vec<Lane>,
+    /// When the cursors last went back to the start; `None` to do so at the next look.
+    rescanned: Option<Instant>,
+    rescan_pause: Duration,
+}
+
+impl<C, X> Fetcher<'_, C, X>
+where
+    C: JobConnection + R2D2Connection + 'static,
+    X: Send + Sync + 'static,
+{
+    /// How many jobs to claim now; 0 where the threads have enough, or where this worker must not claim.
+    fn room(&self) -> usize {
+        let team = self.team;
+        let window = team.window.size();
+        let unperformed = team.unperformed.load(Ordering::Acquire);
+        let lags = team.hands.count() >= 4 * window;
+        if !team.pulse.is_trusted()
+            || lags
+            || (unperformed * 2 > window && unperformed >= team.options.threads)
+        {
+            return 0;
+        }
+        window.saturating_sub(unperformed)
+    }
+
+    /// Looks at each lane in turn until the room is full. `None` where the worker must stop now.
+    fn look(&mut self, mut room: usize, jobs: &Sender<ClaimedJob>) -> Option<Look> {
+        let rescan = self.rescanned.is_none_or(|at| at.elapsed() >= self.rescan_pause);
+        let began = Instant::now();
+        if rescan {
+            self.find_lanes()?;
+        }
+        let mut look = Look::Nothing;
+        for at in 0..self.lanes.len() {
+            while room > 0 && self.team.stop.is_running() {
+                let claimed = self.claim(at, room, jobs)?;
+                room -= claimed.min(room);
+                if claimed == 0 {
+                    break;
+                }
+                look = Look::Claimed;
+            }
+        }
+        if rescan {
+            self.rescanned = Some(Instant::now());
+            self.rescan_pause = RESCAN.max(began.elapsed() * RESCAN_SHARE);
+        }
+        Some(look)
+    }
+
+    /// Finds the lanes that have jobs, their cursors at the start.
+    fn find_lanes(&mut self) -> Option<()> {
+        let queues = &self.team.options.queues;
+        let found = self.session.insist(|conn| lanes(conn, queues))?;
+        self.lanes = found
+            .into_iter()
+            .map(|(queue, priority)| Lane {
+                queue,
+                priority,
+                cursor: 0,
+            })
+            .collect();
+        Some(())
+    }
+
+    /// Claims up to `room` jobs of one lane and hands them on; gives how many.
+    fn claim(&mut self, at: usize, room: usize, jobs: &Sender<ClaimedJob>) -> Option<usize> {
+        let team = self.team;
+        let lane = &mut self.lanes[at];
+        let request = ClaimRequest {
+            worker: team.pulse.worker(),
+            queue: &lane.queue,
+            priority: lane.priority,
+            after: lane.cursor,
+            kinds: &team.kinds,
+            limit: i64::try_from(room).unwrap_or(i64::MAX),
+        };
+        let claiming = team.hands.claiming();
+        // A claim whose answer was lost may have been committed; the housekeeper hands such jobs back.
+        let claimed = self.session.run(|conn| claim(conn, &request))?;
+        let claimed = match claimed {
+            Ok(claimed) => claimed,
+            Err(error) => {
+                drop(claiming);
+                log::error!("gatun fetcher: {error}");
+                team.stop
+                    .wait_for(crate::stop::Level::Stopping, jittered(POLL_LISTENING));
+                return Some(0);
+            }
+        };
+        for job in &claimed {
+            team.hands.take(job.ticket.job_id, job.ticket.attempts);
+            lane.cursor = lane.cursor.max(job.ticket.job_id);
+        }
+        drop(claiming);
+        team.unperformed.fetch_add(claimed.len(), Ordering::AcqRel);
+        let number = claimed.len();
+        for job in claimed {
+            // The performers live as long as the sender.
+            let _ = jobs.send(job);
+        }
+        Some(number)
+    }
+
+    /// Whether nothing is in hand that could enqueue or come back, and nothing is due.
+    fn is_quiet(&mut self) -> bool {
+        self.team.hands.count() == 0
+            && matches!(
+                self.session.run(|conn| housekeeping::promote(conn, 100)),
+                Some(Ok(0))
+            )
+    }
+
+    fn poll_pause(&self) -> Duration {
+        let default = if self.team.listening.load(Ordering::Relaxed) {
+            POLL_LISTENING
+        } else {
+            POLL
+        };
+        jittered(self.team.options.poll.unwrap_or(default))
+    }
+
+    /// Waits for room or news, and gives whether there may be new jobs.
+    fn wait(&self, timeout: Duration) -> bool {
+        let _ = self.team.wakes.1.recv_timeout(timeout);
+        self.team.news.swap(false, Ordering::AcqRel)
+    }
+}

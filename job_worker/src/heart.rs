@@ -1,0 +1,78 @@
+use crate::options::jittered;
+use crate::session::Session;
+use crate::stop::StopHandle;
+use diesel::r2d2::R2D2Connection;
+use job_core::{JobConnection, WorkerRow};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Who this worker is, and whether the others still believe that it lives.
+#[derive(Debug)]
+pub(crate) struct Pulse {
+    worker: AtomicI64,
+    trust: Duration,
+    /// When the last beat that succeeded began, by both clocks: the monotonic one stands still while a machine sleeps.
+    last: Mutex<(Instant, SystemTime)>,
+}
+
+impl Pulse {
+    pub(crate) fn new(worker: i64, rescue_after: Duration) -> Self {
+        Pulse {
+            worker: AtomicI64::new(worker),
+            trust: rescue_after.mul_f64(0.6),
+            last: Mutex::new((Instant::now(), SystemTime::now())),
+        }
+    }
+
+    /// The worker's id; another one after it was declared dead.
+    pub(crate) fn worker(&self) -> i64 {
+        self.worker.load(Ordering::Acquire)
+    }
+
+    /// Whether the last beat is so young that nobody can have declared this worker dead. If not, it must not claim, nor
+    /// start what it has claimed.
+    pub(crate) fn is_trusted(&self) -> bool {
+        let (instant, time) = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        // A clock that was set back says nothing.
+        instant.elapsed() < self.trust && time.elapsed().unwrap_or_default() < self.trust
+    }
+
+    fn beaten(&self, began: (Instant, SystemTime)) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = began;
+    }
+}
+
+/// Beats until `end` is raised; it is the last thread to stop.
+pub(crate) fn beat<C>(
+    mut session: Session<C>,
+    pulse: &Pulse,
+    row: &WorkerRow,
+    interval: Duration,
+    end: &StopHandle,
+) where
+    C: JobConnection + R2D2Connection + 'static,
+{
+    loop {
+        let began = (Instant::now(), SystemTime::now());
+        let worker = pulse.worker();
+        match session.run(|conn| WorkerRow::beat(conn, worker)) {
+            Some(Ok(true)) => pulse.beaten(began),
+            Some(Ok(false)) => {
+                log::warn!(
+                    "gatun: worker {worker} was declared dead, its jobs are rescued; it goes on under a new id"
+                );
+                let registered = session.run(|conn| WorkerRow::register(conn, &row.queues, &row.kinds));
+                if let Some(Ok(new)) = registered {
+                    pulse.worker.store(new.id, Ordering::Release);
+                    pulse.beaten(began);
+                }
+            }
+            Some(Err(error)) => log::error!("gatun heart: {error}"),
+            None => {}
+        }
+        if end.wait_for(crate::stop::Level::Stopping, jittered(interval)) {
+            break;
+        }
+    }
+}

@@ -1,0 +1,193 @@
+use crate::options::jittered;
+use crate::report::add;
+use crate::session::Session;
+use crate::stop::Level;
+use crate::team::Team;
+use diesel::r2d2::R2D2Connection;
+use job_core::{JobConnection, JobError, Status, housekeeping, release_all};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// How long to sleep when nothing is due.
+const PROMOTE_EVERY: Duration = Duration::from_millis(500);
+const RECLAIM_EVERY: Duration = Duration::from_secs(15);
+const PRUNE_EVERY: Duration = Duration::from_secs(60);
+
+/// The sizes of one statement or transaction.
+const PROMOTE_BATCH: i64 = 1_000;
+const RESCUE_BATCH: i64 = 100;
+const PRUNE_BATCH: i64 = 1_000;
+
+/// How many batches in a row the pruner looks at in vain before it leaves the rest for another time.
+const PRUNE_PATIENCE: u32 = 3;
+
+/// A task that comes up now and then.
+struct Timer {
+    every: Duration,
+    next: Instant,
+}
+
+impl Timer {
+    fn new(every: Duration) -> Self {
+        Timer {
+            every,
+            next: Instant::now() + jittered(every),
+        }
+    }
+
+    fn is_up(&mut self) -> bool {
+        let up = Instant::now() >= self.next;
+        if up {
+            self.next = Instant::now() + jittered(self.every);
+        }
+        up
+    }
+}
+
+/// Keeps house until a stop.
+pub(crate) fn keep_house<C, X>(team: &Team<C, X>)
+where
+    C: JobConnection + R2D2Connection + 'static,
+    X: Send + Sync + 'static,
+{
+    let mut house = Housekeeper {
+        team,
+        session: team.session("housekeeper"),
+        silent: HashMap::new(),
+        prune_cursors: HashMap::new(),
+    };
+    let mut rescue = Timer::new(team.options.heartbeat);
+    let mut reclaim = Timer::new(RECLAIM_EVERY);
+    let mut prune = Timer::new(PRUNE_EVERY);
+    while team.stop.is_running() {
+        house.promote();
+        if rescue.is_up() {
+            house.rescue();
+        }
+        if reclaim.is_up() {
+            house.hand_back_lost_claims();
+        }
+        if prune.is_up() {
+            house.prune();
+        }
+        team.stop.wait_for(Level::Stopping, jittered(PROMOTE_EVERY));
+    }
+}
+
+struct Housekeeper<'a, C: R2D2Connection + 'static, X> {
+    team: &'a Team<C, X>,
+    session: Session<C>,
+    /// Workers that did not beat, and since when this one has known.
+    silent: HashMap<i64, Instant>,
+    /// How far the pruner has come, by status.
+    prune_cursors: HashMap<Status, i64>,
+}
+
+impl<C, X> Housekeeper<'_, C, X>
+where
+    C: JobConnection + R2D2Connection + 'static,
+    X: Send + Sync + 'static,
+{
+    /// Calls a verb; an error is logged, for the next time may go better. `None` ends the present task.
+    fn call<T>(&mut self, task: &str, work: impl FnMut(&mut C) -> Result<T, JobError>) -> Option<T> {
+        match self.session.run(work)? {
+            Ok(value) => Some(value),
+            Err(error) => {
+                log::error!("gatun housekeeper, {task}: {error}");
+                None
+            }
+        }
+    }
+
+    fn promote(&mut self) {
+        while self.team.stop.is_running() {
+            let Some(moved) = self.call("promote", |conn| housekeeping::promote(conn, PROMOTE_BATCH)) else {
+                return;
+            };
+            if moved > 0 {
+                self.team.wake_for_news();
+            }
+            if (moved as i64) < PROMOTE_BATCH {
+                return;
+            }
+        }
+    }
+
+    /// Declares workers dead that have been silent for long, by the database's clock *and* for two beats of our own time:
+    /// after the machine of all of them has slept, each gets the time to beat again.
+    fn rescue(&mut self) {
+        let age = self.team.options.rescue_after;
+        let Some(silent) = self.call("rescue", |conn| housekeeping::silent_workers(conn, age)) else {
+            return;
+        };
+        let own = self.team.pulse.worker();
+        self.silent.retain(|worker, _| silent.contains(worker));
+        for worker in silent {
+            let since = *self.silent.entry(worker).or_insert_with(Instant::now);
+            if worker != own && self.team.pulse.is_trusted() && since.elapsed() >= self.team.options.heartbeat
+            {
+                let dead = self.call("rescue", |conn| housekeeping::declare_dead(conn, worker, age));
+                if dead == Some(true) {
+                    log::warn!("gatun: worker {worker} has not beaten for {age:?} and is declared dead");
+                }
+            }
+        }
+        while let Some(rescued) = self.call("rescue", |conn| housekeeping::rescue(conn, RESCUE_BATCH)) {
+            add(&self.team.tally.rescued, rescued.len());
+            if !rescued.is_empty() {
+                log::warn!("gatun: took back {} jobs of dead workers", rescued.len());
+            }
+            if (rescued.len() as i64) < RESCUE_BATCH {
+                break;
+            }
+        }
+    }
+
+    /// Hands back jobs that this worker holds in the database only: the answer to their claim was lost.
+    fn hand_back_lost_claims(&mut self) {
+        let team = self.team;
+        let worker = team.pulse.worker();
+        let claiming = team.hands.claiming();
+        let held = self.call("lost claims", |conn| housekeeping::held_by(conn, worker));
+        let lost: Vec<_> = held
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|ticket| !team.hands.holds(ticket.job_id, ticket.attempts))
+            .collect();
+        drop(claiming);
+        if !lost.is_empty() {
+            log::warn!(
+                "gatun: handing back {} jobs whose claim was not answered",
+                lost.len()
+            );
+            if let Some(released) = self.call("lost claims", |conn| release_all(conn, &lost)) {
+                add(&team.tally.released, released);
+            }
+        }
+    }
+
+    fn prune(&mut self) {
+        let Some(age) = self.team.options.prune_after else {
+            return;
+        };
+        for status in [Status::Completed, Status::Failed, Status::Cancelled] {
+            let mut in_vain = 0;
+            while self.team.stop.is_running() && in_vain < PRUNE_PATIENCE {
+                let after = self.prune_cursors.get(&status).copied().unwrap_or(0);
+                let Some(pruned) = self.call("prune", |conn| {
+                    housekeeping::prune(conn, status, age, after, PRUNE_BATCH)
+                }) else {
+                    return;
+                };
+                in_vain = if pruned.removed > 0 { 0 } else { in_vain + 1 };
+                match pruned.next {
+                    Some(next) => self.prune_cursors.insert(status, next),
+                    None => self.prune_cursors.remove(&status),
+                };
+                if pruned.next.is_none() {
+                    break;
+                }
+            }
+        }
+    }
+}

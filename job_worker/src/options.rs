@@ -1,0 +1,40 @@
+use std::time::Duration;
+
+/// What a worker can be told; see the methods of [`Worker`](crate::Worker) for their meaning.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) queues: Vec<String>,
+    pub(crate) threads: usize,
+    pub(crate) poll: Option<Duration>,
+    pub(crate) heartbeat: Duration,
+    pub(crate) rescue_after: Duration,
+    pub(crate) grace: Duration,
+    pub(crate) prune_after: Option<Duration>,
+    pub(crate) statement_timeout: Duration,
+    pub(crate) pool_size: u32,
+    pub(crate) listen: bool,
+    pub(crate) signals: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            queues: vec!["default".to_owned()],
+            threads: 8,
+            poll: None,
+            heartbeat: Duration::from_secs(5),
+            rescue_after: Duration::from_secs(30),
+            grace: Duration::from_secs(25),
+            prune_after: Some(Duration::from_secs(7 * 86_400)),
+            statement_timeout: Duration::from_secs(30),
+            pool_size: 0,
+            listen: true,
+            signals: true,
+        }
+    }
+}
+
+/// A duration up to a quarter shorter or longer, so that many workers do not act at the same instant.
+pub(crate) fn jittered(duration: Duration) -> Duration {
+    duration.mul_f64(0.75 + 0.5 * fastrand::f64())
+}

@@ -1,0 +1,112 @@
+use crate::connections::Manager;
+use crate::options::jittered;
+use crate::stop::{Level, StopHandle};
+use diesel::r2d2::{ManageConnection, R2D2Connection};
+use job_core::{Database, Fault, JobConnection, JobError};
+use std::time::Duration;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(3);
+
+/// A connection of the worker's own that heals itself: after a lost connection it opens another, and what failed for
+/// no fault of its own is tried again, with growing pauses, until it succeeds or the worker must stop now.
+pub(crate) struct Session<C: R2D2Connection + 'static> {
+    name: &'static str,
+    manager: Manager<C>,
+    statement_timeout: Duration,
+    stop: StopHandle,
+    conn: Option<C>,
+    /// Counts the connections opened: for what must be done once on each.
+    generation: u64,
+}
+
+impl<C> Session<C>
+where
+    C: JobConnection + R2D2Connection + 'static,
+{
+    pub(crate) fn new(
+        name: &'static str,
+        manager: Manager<C>,
+        statement_timeout: Duration,
+        stop: StopHandle,
+    ) -> Self {
+        Session {
+            name,
+            manager,
+            statement_timeout,
+            stop,
+            conn: None,
+            generation: 0,
+        }
+    }
+
+    /// Opens the connection if there is none.
+    pub(crate) fn connect(&mut self) -> Result<&mut C, JobError> {
+        if self.conn.is_none() {
+            let mut conn = self.manager.connect().map_err(|error| match error {
+                diesel::r2d2::Error::QueryError(error) => JobError::Database(error),
+                diesel::r2d2::Error::ConnectionError(error) => disconnected(&error.to_string()),
+            })?;
+            <C::Db as Database>::prepare_session(&mut conn, self.statement_timeout)?;
+            self.generation += 1;
+            self.conn = Some(conn);
+        }
+        self.conn.as_mut().ok_or_else(|| disconnected("no connection"))
+    }
+
+    /// How many connections have been opened.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Calls `work` until it succeeds or fails by a fault of its own. `None` where the worker must stop now.
+    pub(crate) fn run<T>(
+        &mut self,
+        mut work: impl FnMut(&mut C) -> Result<T, JobError>,
+    ) -> Option<Result<T, JobError>> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let tried = self.connect().and_then(&mut work);
+            let error = match tried {
+                Ok(value) => return Some(Ok(value)),
+                Err(JobError::Database(error)) => error,
+                Err(error) => return Some(Err(error)),
+            };
+            let fault = <C::Db as Database>::fault(&error);
+            // After any error but a clean refusal the session may be in an unknown state, and a new one is cheap.
+            if fault != Fault::Contended {
+                self.conn = None;
+            }
+            if fault == Fault::Other {
+                return Some(Err(JobError::Database(error)));
+            }
+            log::warn!("gatun {}: {error}; trying again", self.name);
+            if self.stop.wait_for(Level::Now, jittered(pause)) {
+                return None;
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// As [`run`](Self::run), for what must succeed sooner or later: other faults are tried again too.
+    pub(crate) fn insist<T>(&mut self, mut work: impl FnMut(&mut C) -> Result<T, JobError>) -> Option<T> {
+        let mut pause = Duration::from_millis(100);
+        loop {
+            match self.run(&mut work)? {
+                Ok(value) => return Some(value),
+                Err(error) => log::error!("gatun {}: {error}; trying again", self.name),
+            }
+            if self.stop.wait_for(Level::Now, jittered(pause)) {
+                return None;
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+fn disconnected(message: &str) -> JobError {
+    JobError::Database(diesel::result::Error::DatabaseError(
+        diesel::result::DatabaseErrorKind::ClosedConnection,
+        Box::new(message.to_owned()),
+    ))
+}

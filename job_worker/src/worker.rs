@@ -1,0 +1,256 @@
+use crate::connections::{JobPool, Manager};
+use crate::hands::Hands;
+use crate::heart::Pulse;
+use crate::options::Options;
+use crate::registry::Registry;
+use crate::report::{Report, Tally};
+use crate::session::Session;
+use crate::signals::Signals;
+use crate::stop::StopHandle;
+use crate::team::Team;
+use crate::window::Window;
+use crate::{WorkerError, crew};
+use crossbeam_channel::bounded;
+use diesel::r2d2::{ConnectionManager, Pool, R2D2Connection};
+use job_core::{JobConnection, Perform, WorkerRow, schema_version};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::time::Duration;
+
+/// A worker that is being set up: what it can perform, on which queues, with how many threads.
+#[must_use = "a worker does nothing before run()"]
+pub struct Worker<C: R2D2Connection + 'static, X> {
+    manager: Manager<C>,
+    pool: Option<Pool<ConnectionManager<C>>>,
+    context: X,
+    registry: Registry<X>,
+    options: Options,
+    stop: StopHandle,
+}
+
+impl<C, X> Worker<C, X>
+where
+    C: JobConnection + R2D2Connection + 'static,
+    X: Send + Sync + 'static,
+{
+    /// A worker on the database that the manager connects to, with what it shares with its jobs (`()` for nothing).
+    ///
+    /// It takes a manager and not a pool, since its own threads each keep a connection: a heartbeat must never wait for a
+    /// job to give one back. Jobs get theirs from a pool that is made when the first one asks.
+    pub fn new(manager: ConnectionManager<C>, context: X) -> Self {
+        Worker {
+            manager: Manager::new(manager),
+            pool: None,
+            context,
+            registry: Registry::new(),
+            options: Options::default(),
+            stop: StopHandle::new(),
+        }
+    }
+
+    /// Adds a kind of job. Only registered kinds are claimed; the others wait for a worker that has them.
+    pub fn register<J: Perform<Context = X>>(mut self) -> Self {
+        self.registry.add::<C, J>();
+        self
+    }
+
+    /// The queues, the most important first: a later one gets its turn when the former ones have nothing. `default` alone
+    /// if not said.
+    pub fn queues<Q: Into<String>>(mut self, queues: impl IntoIterator<Item = Q>) -> Self {
+        self.options.queues = queues.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// How many jobs to perform at once; 8 if not said.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.options.threads = threads;
+        self
+    }
+
+    /// A pool of the app's in place of the worker's own, for the connections that jobs ask for. It may be smaller than the
+    /// number of threads; jobs then wait for each other.
+    pub fn pool(mut self, pool: Pool<ConnectionManager<C>>) -> Self {
+        self.pool = Some(pool);
+        self
+    }
+
+    /// The size of the worker's own pool for jobs; as many as threads if not said.
+    pub fn pool_size(mut self, size: u32) -> Self {
+        self.options.pool_size = size;
+        self
+    }
+
+    /// How often to look for new jobs while there are none, give or take a quarter: if not said, 1 second where the
+    /// database notifies, else 200 ms.
+    pub fn poll(mut self, interval: Duration) -> Self {
+        self.options.poll = Some(interval);
+        self
+    }
+
+    /// How often to show that this worker lives; 5 seconds if not said.
+    pub fn heartbeat(mut self, interval: Duration) -> Self {
+        self.options.heartbeat = interval;
+        self
+    }
+
+    /// How long a worker may be silent before its jobs are taken back; 30 seconds if not said. At least three heartbeats, and
+    /// the same for all workers of a database.
+    pub fn rescue_after(mut self, age: Duration) -> Self {
+        self.options.rescue_after = age;
+        self
+    }
+
+    /// How long a stop waits for running jobs; 25 seconds if not said. What still runs then is left to rescue.
+    pub fn grace(mut self, time: Duration) -> Self {
+        self.options.grace = time;
+        self
+    }
+
+    /// How long finished jobs are kept, `None` for ever; 7 days if not said.
+    pub fn prune_after(mut self, age: impl Into<Option<Duration>>) -> Self {
+        self.options.prune_after = age.into();
+        self
+    }
+
+    /// How long a statement of the worker's own may take, and wait for a lock; 30 seconds if not said.
+    pub fn statement_timeout(mut self, limit: Duration) -> Self {
+        self.options.statement_timeout = limit;
+        self
+    }
+
+    /// Whether to listen for notifications where the database has them; if not, the worker polls only.
+    pub fn listen(mut self, listen: bool) -> Self {
+        self.options.listen = listen;
+        self
+    }
+
+    /// Whether [`run`](Self::run) stops on SIGTERM and SIGINT; a program that handles them itself says no and uses
+    /// [`handle`](Self::handle).
+    pub fn stop_on_signals(mut self, signals: bool) -> Self {
+        self.options.signals = signals;
+        self
+    }
+
+    /// Stops the worker from another thread.
+    pub fn handle(&self) -> StopHandle {
+        self.stop.clone()
+    }
+
+    /// Works until SIGTERM, SIGINT or the [`handle`](Self::handle) says stop; then hands back what is not started, gives
+    /// what runs the grace time, and records all outcomes. A second signal does not wait.
+    ///
+    /// # Errors
+    /// Where it cannot start: see [`WorkerError`]. Once it has started, it heals itself.
+    pub fn run(self) -> Result<Report, WorkerError> {
+        // Before anything else: a signal during the start must not be lost.
+        let signals = if self.options.signals {
+            Some(Signals::watch(self.stop.clone())?)
+        } else {
+            None
+        };
+        let report = self.work(false);
+        if let Some(signals) = signals {
+            signals.end();
+        }
+        report
+    }
+
+    /// Works until there is nothing to do now: no job of its kinds and queues is new, due or in its hands. For tests and
+    /// scripts; jobs that are scheduled for later stay.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_until_idle(self) -> Result<Report, WorkerError> {
+        self.work(true)
+    }
+
+    fn check(&self) -> Result<(), WorkerError> {
+        let options = &self.options;
+        if let Some(kind) = self.registry.duplicate {
+            return Err(WorkerError::DuplicateKind(kind));
+        }
+        if self.registry.kinds().is_empty() {
+            return Err(WorkerError::NoKinds);
+        }
+        if options.queues.is_empty() {
+            return Err(WorkerError::NoQueues);
+        }
+        if options.threads == 0 {
+            return Err(WorkerError::NoThreads);
+        }
+        if options.rescue_after < options.heartbeat * 3 {
+            return Err(WorkerError::RescueTooSoon);
+        }
+        Ok(())
+    }
+
+    fn work(self, until_idle: bool) -> Result<Report, WorkerError> {
+        self.check()?;
+        let Worker {
+            manager,
+            pool,
+            context,
+            registry,
+            options,
+            stop,
+        } = self;
+        let kinds = registry.kinds();
+        let mut session =
+            Session::<C>::new("start", manager.clone(), options.statement_timeout, stop.clone());
+        let conn = session
+            .connect()
+            .map_err(|error| WorkerError::Unreachable(error.to_string()))?;
+        check_schema(conn)?;
+        let row = WorkerRow::register(conn, &options.queues, &kinds)?;
+        drop(session);
+        log::info!(
+            "gatun: worker {} starts: {} threads, queues {:?}, kinds {:?}",
+            row.id,
+            options.threads,
+            options.queues,
+            kinds
+        );
+        let pool_size = match options.pool_size {
+            0 => u32::try_from(options.threads).unwrap_or(u32::MAX),
+            size => size,
+        };
+        let team = Arc::new(Team {
+            pool: match pool {
+                Some(pool) => JobPool::App(pool),
+                None => JobPool::own(manager.clone(), pool_size),
+            },
+            pulse: Pulse::new(row.id, options.rescue_after),
+            window: Window::new(options.threads),
+            options,
+            manager,
+            registry,
+            context,
+            kinds,
+            stop,
+            stopping: AtomicBool::new(false),
+            flushing: AtomicBool::new(false),
+            end: StopHandle::new(),
+            hands: Hands::default(),
+            tally: Tally::default(),
+            unperformed: AtomicUsize::new(0),
+            listening: AtomicBool::new(false),
+            news: AtomicBool::new(false),
+            wakes: bounded(1),
+        });
+        let report = crew::work(&team, row, until_idle)?;
+        log::info!("gatun: worker stopped: {report}");
+        Ok(report)
+    }
+}
+
+fn check_schema<C: JobConnection>(conn: &mut C) -> Result<(), WorkerError> {
+    <C::Db as job_core::Database>::check_server(conn)?;
+    match schema_version(conn)? {
+        (None, _) => Err(WorkerError::NotMigrated),
+        (Some(database), binary) if database < binary => Err(WorkerError::OldSchema { database, binary }),
+        (Some(database), binary) if database > binary => {
+            Err(job_core::MigrateError::NewerSchema { database, binary }.into())
+        }
+        _ => Ok(()),
+    }
+}
