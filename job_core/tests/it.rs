@@ -1,6 +1,7 @@
 //! The conformance suite, once for each database that is enabled, and what only one of them can show.
 #![allow(clippy::duplicate_mod)] // One suite, compiled once for each database.
 
+#[path = "only/source.rs"]
 mod source; // what the source of this crate must not hold
 
 #[cfg(feature = "postgres")]

@@ -32,7 +32,7 @@ fn all_lost(db: &Db, job: &job_core::ClaimedJob) {
         complete_all(conn, job.ticket.worker, &completions).unwrap(),
         [0_i64; 0]
     );
-    assert_eq!(release_all(conn, &[job.ticket.clone()]).unwrap(), 0);
+    assert_eq!(release_all(conn, std::slice::from_ref(&job.ticket)).unwrap(), 0);
     let after = Job::find(conn, job.id()).ok().map(|job| format!("{job:?}"));
     assert_eq!(before, after);
     db.assert_invariants();

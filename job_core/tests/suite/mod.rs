@@ -2,12 +2,14 @@ use super::{Conn, Db, only};
 
 pub(super) mod support; // jobs, workers, claims for all
 
+mod arguments; // what a job may be given
 mod bulk; // enqueue_all
 mod change; // cancel, discard, retry
 mod charging; // what an attempt costs
 mod claim; // who gets what
 mod clock; // times are the database's, in UTC
 mod completions; // many at once
+mod crowd; // many that claim at once
 mod enqueue; // options and defaults
 mod fence; // who may record an outcome
 mod finders; // find, filter, counts

@@ -21,19 +21,21 @@ fn texts() -> Vec<String> {
     ]
 }
 
+type Record = fn(&mut super::Conn, &ClaimedJob, &str) -> Result<Status, JobError>;
+
 #[test]
 fn invariant_8_and_case_26_any_error_text_is_recorded() {
     let db = Db::new();
     let conn = &mut db.connect();
     let worker = register(conn);
     for text in texts() {
-        let record: [fn(&mut super::Conn, &ClaimedJob, &str) -> Result<Status, JobError>; 4] = [
+        let records: [Record; 4] = [
             |conn, job, text| job.fail(conn, text),
             |conn, job, text| job.ticket.record(conn, &Outcome::FailedForGood(text.into())),
             |conn, job, text| job.ticket.record(conn, &Outcome::Cancelled(text.into())),
             |conn, job, text| Job::cancel(conn, job.id(), text).map(|()| Status::Cancelled),
         ];
-        for record in record {
+        for record in records {
             let job = claimed(conn, &worker, any().max_attempts(1));
             let status = record(conn, &job, &text).unwrap();
             assert!(status.is_finished());

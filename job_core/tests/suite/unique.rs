@@ -83,7 +83,7 @@ fn case_32_inside_a_transaction_the_second_waits_too() {
         let (_db, first, second) = held_while_another_enqueues(level, Ok(()), in_a_transaction);
         match second {
             Ok(second) => assert_eq!(second, first, "{level}"),
-            Err(EnqueueError::Serialization) => assert!(only::SNAPSHOT_HIDES_KEYS, "{level}"),
+            Err(EnqueueError::Serialization) if only::SNAPSHOT_HIDES_KEYS => {}
             Err(error) => panic!("{level}: {error}"),
         }
     }
