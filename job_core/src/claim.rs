@@ -76,7 +76,9 @@ pub fn lanes<C: JobConnection>(conn: &mut C, queues: &[String]) -> Result<Vec<(S
     Ok(C::Db::lanes(conn, queues)?)
 }
 
-/// Claims jobs, in the order of their ids, in one short transaction.
+/// Claims jobs, in the order of their ids, in one short transaction. It is for a session at READ COMMITTED, such as
+/// [`Database::prepare_session`](crate::Database::prepare_session) makes; [`Job::find_new_job`](crate::Job::find_new_job)
+/// serves on any.
 ///
 /// # Errors
 /// [`JobError::InTransaction`], or an error of the database.

@@ -1,4 +1,35 @@
 //! What some worker must do now and then for all: promote what is due, rescue what dead workers held, prune what is old.
+//! The worker of `job_worker` does it; a program that claims by hand calls these.
+//!
+//! ```
+//! # #[cfg(feature = "sqlite")] {
+//! # use diesel::prelude::*;
+//! use job_core::{Status, housekeeping};
+//! use std::time::Duration;
+//! # let conn = &mut SqliteConnection::establish(":memory:").unwrap();
+//! # job_core::migrate(conn).unwrap();
+//! // Every second or so, and when `next_due` has passed.
+//! housekeeping::promote(conn, 500).unwrap();
+//!
+//! // Every few seconds: who has not beaten for a minute is dead, and its jobs go to others.
+//! let minute = Duration::from_secs(60);
+//! for worker in housekeeping::silent_workers(conn, minute).unwrap() {
+//!     housekeeping::declare_dead(conn, worker, minute).unwrap();
+//! }
+//! housekeeping::rescue(conn, 500).unwrap();
+//!
+//! // Now and then: what completed more than a week ago, in batches, so that no statement is long.
+//! let mut after = 0;
+//! loop {
+//!     let week = Duration::from_secs(7 * 86_400);
+//!     let pruned = housekeeping::prune(conn, Status::Completed, week, after, 1_000).unwrap();
+//!     match pruned.next {
+//!         Some(next) => after = next,
+//!         None => break,
+//!     }
+//! }
+//! # }
+//! ```
 
 use crate::backend::JobBackend;
 use crate::new_job::micros;
@@ -27,7 +58,7 @@ pub fn next_due<C: JobConnection>(conn: &mut C) -> Result<Option<Duration>, JobE
     Ok(run_at.map(|run_at| (run_at - now).to_std().unwrap_or_default()))
 }
 
-/// The workers that have not beaten for `age`.
+/// The workers that have not beaten for `age`, by the database's clock; what is longer than 1000 years is cut to that.
 ///
 /// # Errors
 /// What the database says.

@@ -37,7 +37,8 @@ pub fn completed<C: JobConnection>(output: &impl Serialize) -> Outcome {
 
 /// Records many completions at once, each with its result, and gives the ids of those that were recorded, now or by an
 /// earlier call whose answer was lost. The others are no longer this worker's. A job whose result the database does not
-/// take ends as failed, and counts as recorded. Each completion is a transaction's, but not all of them are one's.
+/// take ends as failed, and counts as recorded. There may be one transaction for all, or several. It is for a session at READ
+/// COMMITTED, as [`claim`](crate::claim()) is.
 ///
 /// # Errors
 /// What the database says; then none of them, or some, were recorded: call again with the same.

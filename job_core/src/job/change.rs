@@ -39,6 +39,28 @@ impl Job {
     /// Ends a job that has not ended, as cancelled, with a reason for people. A job that is being performed goes on, but
     /// its outcome is refused, and what it does in [`Run::transaction`](crate::Run::transaction) is rolled back.
     ///
+    /// ```
+    /// # #[cfg(feature = "sqlite")] {
+    /// # use diesel::prelude::*;
+    /// # use job_core::{Job, JobError, Perform, Run, Status};
+    /// # #[derive(serde::Serialize, serde::Deserialize)] struct Ship { order: i64 }
+    /// # impl Perform for Ship {
+    /// #     const KIND: &'static str = "ship"; type Context = (); type Output = ();
+    /// #     fn perform(&self, _: &Run<'_, ()>) -> anyhow::Result<()> { Ok(()) }
+    /// # }
+    /// # let conn = &mut SqliteConnection::establish(":memory:").unwrap();
+    /// # job_core::migrate(conn).unwrap();
+    /// let id = Ship { order: 17 }.enqueue(conn).unwrap().id;
+    /// Job::cancel(conn, id, "the customer changed his mind").unwrap();
+    /// assert_eq!(Job::find(conn, id).unwrap().status(), Status::Cancelled);
+    ///
+    /// // It has ended, so that it cannot be cancelled again; but it may be performed after all.
+    /// assert!(matches!(Job::cancel(conn, id, "again"), Err(JobError::WrongStatus { .. })));
+    /// Job::retry(conn, id).unwrap();
+    /// assert_eq!(Job::find(conn, id).unwrap().status(), Status::New);
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`JobError::WrongStatus`] where it has ended.
     pub fn cancel<C: JobConnection>(conn: &mut C, id: i64, reason: &str) -> Result<(), JobError> {

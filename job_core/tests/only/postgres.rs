@@ -72,3 +72,22 @@ fn an_apps_own_sequence_of_the_usual_name_does_not_give_ids() {
     assert_eq!((single, bulk), (1, vec![2, 3]));
     db.assert_invariants();
 }
+
+#[cfg(feature = "listen")]
+#[test]
+fn a_bare_connection_hears_of_jobs_and_a_wrapped_one_goes_without() {
+    use super::suite::support::any;
+    use job_core::notify;
+    let db = Db::new();
+    let (conn, listener) = (&mut db.connect(), &mut db.connect());
+    assert!(notify::listen(listener).unwrap());
+    // Of a burst only some are notified, so that there may be need of more than one.
+    job_test::eventually("a notification", || {
+        any().enqueue(conn).unwrap();
+        notify::received(listener).unwrap()
+    });
+    let pool = db.pool(1);
+    assert!(!notify::listen(&mut pool.get().unwrap()).unwrap());
+    assert!(!notify::received(&mut pool.get().unwrap()).unwrap());
+    db.assert_invariants();
+}

@@ -20,6 +20,24 @@ fn a_job_that_is_not_there_is_not_found() {
 }
 
 #[test]
+fn a_job_whose_status_was_deleted_by_hand_is_told_as_such() {
+    let db = Db::new();
+    let conn = &mut db.connect();
+    let id = any().enqueue(conn).unwrap().id;
+    db.execute("DELETE FROM jobs_new");
+    for result in [
+        Job::find(conn, id).map(drop),
+        Job::cancel(conn, id, "why"),
+        Job::filter().load(conn).map(drop),
+    ] {
+        assert!(
+            matches!(result, Err(JobError::NoStatus(of)) if of == id),
+            "{result:?}"
+        );
+    }
+}
+
+#[test]
 fn filters_narrow_by_status_queue_and_kind() {
     let db = Db::new();
     let conn = &mut db.connect();
