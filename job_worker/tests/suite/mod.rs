@@ -1,0 +1,5 @@
+use super::{Conn, Db};
+
+mod idle;
+mod stage;
+mod whole_way;
