@@ -297,7 +297,7 @@ pub fn complete_all<C: JobConnection>(
     let mut recorded = C::Db::complete(conn, worker, completions)?;
     if recorded.len() < completions.len() {
         for (ticket, _) in completions {
-            if !recorded.contains(&ticket.job_id) && C::Db::was_finished_by(conn, ticket)? {
+            if !recorded.contains(&ticket.job_id) && C::Db::was_completed_by(conn, ticket)? {
                 recorded.push(ticket.job_id);
             }
         }

@@ -45,7 +45,7 @@ impl Pulse {
 
 /// Beats until `end` is raised; it is the last thread to stop.
 pub(crate) fn beat<C>(
-    mut session: Session<C>,
+    session: &mut Session<C>,
     pulse: &Pulse,
     row: &WorkerRow,
     interval: Duration,

@@ -64,7 +64,7 @@ where
         if rescue.is_up() {
             house.rescue();
         }
-        if reclaim.is_up() {
+        if reclaim.is_up() || team.hands.in_doubt() {
             house.hand_back_lost_claims();
         }
         if prune.is_up() {
@@ -147,22 +147,23 @@ where
     fn hand_back_lost_claims(&mut self) {
         let team = self.team;
         let worker = team.pulse.worker();
-        let claiming = team.hands.claiming();
+        let Some(claiming) = team.hands.while_nobody_claims() else {
+            team.hands.set_doubt(true);
+            return;
+        };
         let held = self.call("lost claims", |conn| housekeeping::held_by(conn, worker));
-        let lost: Vec<_> = held
-            .unwrap_or_default()
-            .into_iter()
-            .filter(|ticket| !team.hands.holds(ticket.job_id, ticket.attempts))
-            .collect();
+        let lost = held.map(|held| team.hands.not_held(held));
         drop(claiming);
-        if !lost.is_empty() {
-            log::warn!(
-                "gatun: handing back {} jobs whose claim was not answered",
-                lost.len()
-            );
-            if let Some(released) = self.call("lost claims", |conn| release_all(conn, &lost)) {
+        let released = lost.and_then(|lost| self.call("lost claims", |conn| release_all(conn, &lost)));
+        match released {
+            Some(0) => team.hands.set_doubt(false),
+            Some(released) => {
+                log::warn!("gatun: handed back {released} jobs whose claim was not answered");
                 add(&team.tally.released, released);
+                team.hands.set_doubt(false);
+                team.wake_for_news();
             }
+            None => team.hands.set_doubt(true),
         }
     }
 

@@ -24,10 +24,12 @@ impl StopHandle {
 
     /// Asks the worker to stop; called again, to stop now.
     pub fn stop(&self) {
-        self.raise_to(match self.level() {
+        let mut current = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *current = match *current {
             Level::Running => Level::Stopping,
             _ => Level::Now,
-        });
+        };
+        self.0.1.notify_all();
     }
 
     pub(crate) fn raise_to(&self, level: Level) {

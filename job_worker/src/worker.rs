@@ -178,13 +178,14 @@ where
         if options.threads == 0 {
             return Err(WorkerError::NoThreads);
         }
-        if options.rescue_after < options.heartbeat * 3 {
+        if options.rescue_after < options.heartbeat.saturating_mul(3) {
             return Err(WorkerError::RescueTooSoon);
         }
         Ok(())
     }
 
-    fn work(self, until_idle: bool) -> Result<Report, WorkerError> {
+    fn work(mut self, until_idle: bool) -> Result<Report, WorkerError> {
+        self.options = self.options.bounded();
         self.check()?;
         let Worker {
             manager,
@@ -197,11 +198,10 @@ where
         let kinds = registry.kinds();
         let mut session =
             Session::<C>::new("start", manager.clone(), options.statement_timeout, stop.clone());
-        let conn = session
-            .connect()
-            .map_err(|error| WorkerError::Unreachable(error.to_string()))?;
-        check_schema(conn)?;
-        let row = WorkerRow::register(conn, &options.queues, &kinds)?;
+        let row = session.begin(|conn| {
+            check_schema(conn)?;
+            Ok(WorkerRow::register(conn, &options.queues, &kinds)?)
+        })?;
         drop(session);
         log::info!(
             "gatun: worker {} starts: {} threads, queues {:?}, kinds {:?}",
@@ -233,6 +233,7 @@ where
             hands: Hands::default(),
             tally: Tally::default(),
             unperformed: AtomicUsize::new(0),
+            taken: AtomicUsize::new(0),
             listening: AtomicBool::new(false),
             news: AtomicBool::new(false),
             wakes: bounded(1),

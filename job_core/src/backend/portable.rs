@@ -50,11 +50,11 @@ macro_rules! portable_statements {
              WHERE job_id = " job_id " AND worker = " worker " AND attempts = " attempts
         }
         statement! {
-            struct WasFinishedBy on $db {
+            struct WasCompletedBy on $db {
                 job_id: i64 => BigInt, worker: i64 => BigInt, attempts: i32 => Integer,
             } -> BigInt;
             "SELECT COUNT(*) FROM jobs_finished
-             WHERE job_id = " job_id " AND worker = " worker " AND attempts = " attempts
+             WHERE job_id = " job_id " AND worker = " worker " AND attempts = " attempts " AND status = 3"
         }
         statement! {
             struct InsertFailure<'a> on $db {
@@ -262,11 +262,11 @@ macro_rules! portable_methods {
             CountIn { queue }.load(conn)
         }
 
-        fn was_finished_by<C: LoadConnection<Backend = Self>>(
+        fn was_completed_by<C: LoadConnection<Backend = Self>>(
             conn: &mut C,
             ticket: &Ticket,
         ) -> QueryResult<bool> {
-            let found: i64 = WasFinishedBy {
+            let found: i64 = WasCompletedBy {
                 job_id: ticket.job_id,
                 worker: ticket.worker,
                 attempts: ticket.attempts,

@@ -1,5 +1,12 @@
 use super::{Conn, Db};
 
 mod idle;
+mod outcomes;
+mod panics;
+mod pools;
+mod rescue;
 mod stage;
+mod starting;
+mod stopping;
+mod transactions;
 mod whole_way;

@@ -144,3 +144,10 @@ pub(super) fn await_status(db: &Db, id: i64, status: Status) {
 pub(super) fn make_due(db: &Db) {
     db.execute("UPDATE jobs_scheduled SET run_at = (SELECT created_at FROM jobs WHERE id = job_id)");
 }
+
+/// Enqueues another step once a job is gone.
+pub(super) fn eventually_enqueued_after_gone(db: &Db, id: i64) -> i64 {
+    let conn = &mut db.connect();
+    eventually("the job is gone", || Job::find(conn, id).is_err());
+    step("next").enqueue(conn).unwrap().id
+}
