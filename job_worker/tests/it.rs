@@ -2,11 +2,20 @@
 #![allow(clippy::duplicate_mod)] // One suite, compiled once for each database.
 
 mod source;
+mod tools;
 
 #[cfg(feature = "postgres")]
 #[path = "."]
 mod postgres {
     use job_test::postgres::{Conn, Db};
+
+    /// What the last client packet of a claim, and of a completion, holds: each is one statement.
+    const COMMIT: &str = "";
+
+    #[path = "only/network.rs"]
+    mod network;
+    #[path = "only/postgres.rs"]
+    mod only;
     #[path = "suite/mod.rs"]
     mod suite;
 }
@@ -15,6 +24,14 @@ mod postgres {
 #[path = "."]
 mod mysql {
     use job_test::mysql::{Conn, Db};
+
+    /// What the last client packet of a claim, and of a completion, holds.
+    const COMMIT: &str = "COMMIT";
+
+    #[path = "only/network.rs"]
+    mod network;
+    #[path = "only/mysql.rs"]
+    mod only;
     #[path = "suite/mod.rs"]
     mod suite;
 }

@@ -13,10 +13,10 @@ use std::time::Duration;
 type Body = dyn Fn(&str, &Run<'_, Stage>) -> anyhow::Result<Value> + Send + Sync;
 
 /// What the steps of a test do.
-pub(super) struct Stage(Box<Body>);
+pub(crate) struct Stage(Box<Body>);
 
 impl Stage {
-    pub(super) fn new(
+    pub(crate) fn new(
         body: impl Fn(&str, &Run<'_, Stage>) -> anyhow::Result<Value> + Send + Sync + 'static,
     ) -> Self {
         Stage(Box::new(body))
@@ -25,7 +25,7 @@ impl Stage {
 
 /// A job with a name, by which the stage knows what it is to do.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Step(String);
+pub(crate) struct Step(String);
 
 impl Perform for Step {
     const KIND: &'static str = "step";
@@ -44,7 +44,7 @@ impl Perform for Step {
 
 /// A job of a kind that no worker of these tests has.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Unknown;
+pub(crate) struct Unknown;
 
 impl Perform for Unknown {
     const KIND: &'static str = "unknown";
@@ -56,12 +56,12 @@ impl Perform for Unknown {
     }
 }
 
-pub(super) fn step(name: impl Into<String>) -> NewJob {
+pub(crate) fn step(name: impl Into<String>) -> NewJob {
     Step(name.into()).job()
 }
 
 /// A worker whose steps do what the closure says. It looks often, so that tests are quick.
-pub(super) fn worker(
+pub(crate) fn worker(
     db: &Db,
     body: impl Fn(&str, &Run<'_, Stage>) -> anyhow::Result<Value> + Send + Sync + 'static,
 ) -> Worker<Conn, Stage> {
@@ -73,12 +73,12 @@ pub(super) fn worker(
 }
 
 /// A worker in a thread.
-pub(super) struct Started {
-    pub(super) handle: StopHandle,
+pub(crate) struct Started {
+    pub(crate) handle: StopHandle,
     thread: Option<JoinHandle<Result<Report, WorkerError>>>,
 }
 
-pub(super) fn start<X: Send + Sync + 'static>(worker: Worker<Conn, X>) -> Started {
+pub(crate) fn start<X: Send + Sync + 'static>(worker: Worker<Conn, X>) -> Started {
     let handle = worker.handle();
     let thread = std::thread::spawn(move || worker.run());
     Started {
@@ -89,13 +89,13 @@ pub(super) fn start<X: Send + Sync + 'static>(worker: Worker<Conn, X>) -> Starte
 
 impl Started {
     /// Asks it to stop, and waits for its end.
-    pub(super) fn stop(self) -> Report {
+    pub(crate) fn stop(self) -> Report {
         self.handle.stop();
         self.join()
     }
 
     /// Waits for its end.
-    pub(super) fn join(mut self) -> Report {
+    pub(crate) fn join(mut self) -> Report {
         let thread = self.thread.take().unwrap();
         thread.join().unwrap().unwrap()
     }
@@ -111,29 +111,29 @@ impl Drop for Started {
 
 /// Notes what happens, in order.
 #[derive(Clone, Default)]
-pub(super) struct Notes(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Notes(Arc<Mutex<Vec<String>>>);
 
 impl Notes {
-    pub(super) fn add(&self, note: impl Into<String>) {
+    pub(crate) fn add(&self, note: impl Into<String>) {
         self.0.lock().unwrap().push(note.into());
     }
 
-    pub(super) fn all(&self) -> Vec<String> {
+    pub(crate) fn all(&self) -> Vec<String> {
         self.0.lock().unwrap().clone()
     }
 
-    pub(super) fn sorted(&self) -> Vec<String> {
+    pub(crate) fn sorted(&self) -> Vec<String> {
         let mut notes = self.all();
         notes.sort();
         notes
     }
 }
 
-pub(super) fn find(db: &Db, id: i64) -> Job {
+pub(crate) fn find(db: &Db, id: i64) -> Job {
     Job::find(&mut db.connect(), id).unwrap()
 }
 
-pub(super) fn await_status(db: &Db, id: i64, status: Status) {
+pub(crate) fn await_status(db: &Db, id: i64, status: Status) {
     let conn = &mut db.connect();
     eventually(&format!("job {id} is {status}"), || {
         Job::find(conn, id).unwrap().status() == status
@@ -141,12 +141,12 @@ pub(super) fn await_status(db: &Db, id: i64, status: Status) {
 }
 
 /// Makes all that is scheduled due.
-pub(super) fn make_due(db: &Db) {
+pub(crate) fn make_due(db: &Db) {
     db.execute("UPDATE jobs_scheduled SET run_at = (SELECT created_at FROM jobs WHERE id = job_id)");
 }
 
 /// Enqueues another step once a job is gone.
-pub(super) fn eventually_enqueued_after_gone(db: &Db, id: i64) -> i64 {
+pub(crate) fn eventually_enqueued_after_gone(db: &Db, id: i64) -> i64 {
     let conn = &mut db.connect();
     eventually("the job is gone", || Job::find(conn, id).is_err());
     step("next").enqueue(conn).unwrap().id
