@@ -1,6 +1,7 @@
 use crate::options::jittered;
 use crate::report::add;
 use crate::session::Session;
+use crate::silence::Silence;
 use crate::stop::Level;
 use crate::team::Team;
 use diesel::r2d2::R2D2Connection;
@@ -53,7 +54,7 @@ where
     let mut house = Housekeeper {
         team,
         session: team.session("housekeeper"),
-        silent: HashMap::new(),
+        silence: Silence::default(),
         prune_cursors: HashMap::new(),
     };
     let mut rescue = Timer::new(team.options.heartbeat);
@@ -77,8 +78,7 @@ where
 struct Housekeeper<'a, C: R2D2Connection + 'static, X> {
     team: &'a Team<C, X>,
     session: Session<C>,
-    /// Workers that did not beat, and since when this one has known.
-    silent: HashMap<i64, Instant>,
+    silence: Silence,
     /// How far the pruner has come, by status.
     prune_cursors: HashMap<Status, i64>,
 }
@@ -113,19 +113,17 @@ where
         }
     }
 
-    /// Declares workers dead that have been silent for long, by the database's clock *and* for two beats of our own time:
-    /// after the machine of all of them has slept, each gets the time to beat again.
+    /// Declares workers dead that have been silent for long by the database's clock, *and* for a beat of our own time; then
+    /// takes back what dead workers held.
     fn rescue(&mut self) {
         let age = self.team.options.rescue_after;
         let Some(silent) = self.call("rescue", |conn| housekeeping::silent_workers(conn, age)) else {
             return;
         };
         let own = self.team.pulse.worker();
-        self.silent.retain(|worker, _| silent.contains(worker));
-        for worker in silent {
-            let since = *self.silent.entry(worker).or_insert_with(Instant::now);
-            if worker != own && self.team.pulse.is_trusted() && since.elapsed() >= self.team.options.heartbeat
-            {
+        let patience = self.team.options.heartbeat;
+        for worker in self.silence.lasting(&silent, Instant::now(), patience) {
+            if worker != own && self.team.pulse.is_trusted() {
                 let dead = self.call("rescue", |conn| housekeeping::declare_dead(conn, worker, age));
                 if dead == Some(true) {
                     log::warn!("gatun: worker {worker} has not beaten for {age:?} and is declared dead");

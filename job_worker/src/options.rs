@@ -60,3 +60,22 @@ impl Options {
 pub(crate) fn jittered(duration: Duration) -> Duration {
     duration.mul_f64(0.75 + 0.5 * fastrand::f64())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Case 41.
+    #[test]
+    fn pauses_differ_by_up_to_a_quarter() {
+        let second = Duration::from_secs(1);
+        let pauses: Vec<Duration> = (0..1_000).map(|_| jittered(second)).collect();
+        assert!(
+            pauses
+                .iter()
+                .all(|pause| (0.75..=1.25).contains(&pause.as_secs_f64()))
+        );
+        let (least, most) = (pauses.iter().min().unwrap(), pauses.iter().max().unwrap());
+        assert!(*most - *least > second / 4);
+    }
+}

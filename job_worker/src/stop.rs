@@ -65,3 +65,36 @@ impl StopHandle {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_rises_and_never_falls() {
+        let stop = StopHandle::new();
+        assert!(stop.is_running() && !stop.wait_for(Level::Stopping, Duration::ZERO));
+        stop.stop();
+        assert_eq!(stop.level(), Level::Stopping);
+        stop.raise_to(Level::Stopping);
+        assert_eq!(stop.level(), Level::Stopping);
+        stop.stop();
+        assert!(stop.wait_for(Level::Now, Duration::ZERO));
+        stop.raise_to(Level::Stopping);
+        stop.stop();
+        assert_eq!(stop.level(), Level::Now);
+    }
+
+    #[test]
+    fn of_two_who_stop_at_once_one_is_the_second() {
+        for _ in 0..200 {
+            let stop = StopHandle::new();
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| stop.stop());
+                }
+            });
+            assert_eq!(stop.level(), Level::Now);
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! The suite, once for each database that is enabled, and what only one of them, or a network, can show.
 #![allow(clippy::duplicate_mod)] // One suite, compiled once for each database.
 
+#[path = "only/source.rs"]
 mod source;
 mod tools;
 

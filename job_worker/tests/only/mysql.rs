@@ -1,9 +1,10 @@
 //! A server that is killed and comes back.
 
-use super::suite::stage::{Notes, Stage, Step, await_status, find, start, step};
+use super::suite::stage::{Notes, Stage, Step, await_status, start, step};
 use super::{Conn, Db};
 use diesel::r2d2::ConnectionManager;
 use job_core::{Job, Status};
+use job_test::eventually;
 use job_test::server::MariadbServer;
 use job_worker::Worker;
 use serde_json::json;
@@ -30,12 +31,15 @@ fn a_worker_carries_on_after_the_server_was_killed() {
     await_status(&db, ids[50], Status::Completed);
     server.kill();
     server.start_again();
+    let conn = &mut db.connect();
+    eventually("all are completed", || {
+        Job::counts(conn).unwrap().unfinished() == 0
+    });
     for id in ids {
-        await_status(&db, id, Status::Completed);
-        assert_eq!(find(&db, id).output::<i64>().unwrap(), id);
+        assert_eq!(Job::find(conn, id).unwrap().output::<i64>().unwrap(), id);
     }
     let report = started.stop();
     assert_eq!((report.completed, report.refused, report.retried), (500, 0, 0));
-    assert_eq!(notes.sorted().len(), 500);
+    assert_eq!(notes.all().len(), 500);
     db.assert_invariants();
 }

@@ -1,7 +1,8 @@
 //! Notifications, and a server that is restarted.
 
-use super::suite::stage::{Notes, Stage, Step, await_status, find, start, step};
+use super::suite::stage::{Notes, Stage, Step, await_status, start, step};
 use super::{Conn, Db};
+use crate::tools::capture;
 use crate::tools::proxy::Proxy;
 use diesel::r2d2::ConnectionManager;
 use job_core::{Job, Status};
@@ -120,14 +121,40 @@ fn a_worker_carries_on_after_the_server_crashed() {
         await_status(&db, ids[50], Status::Completed);
         server.stop_immediate();
         server.start_again();
+        let conn = &mut db.connect();
+        eventually("all are completed", || {
+            Job::counts(conn).unwrap().unfinished() == 0
+        });
         for id in ids {
-            await_status(&db, id, Status::Completed);
-            assert_eq!(find(&db, id).output::<i64>().unwrap(), id);
+            assert_eq!(Job::find(conn, id).unwrap().output::<i64>().unwrap(), id);
         }
     }
     let report = started.stop();
     assert_eq!((report.completed, report.refused, report.retried), (1_000, 0, 0));
     // Nobody died, so each was performed once.
-    assert_eq!(notes.sorted().len(), 1_000);
+    assert_eq!(notes.all().len(), 1_000);
+    db.assert_invariants();
+}
+
+/// A password in the URL is not logged, whatever goes wrong.
+#[test]
+fn the_password_of_the_url_never_reaches_the_log() {
+    capture::begin();
+    let db = Db::new();
+    let proxy = Proxy::to(db.url());
+    let secret = "s3cret-of-the-url";
+    // The server of these tests asks nobody for a password.
+    let url = proxy.url().replacen('@', &format!(":{secret}@"), 1);
+    let id = step("one").enqueue(&mut db.connect()).unwrap().id;
+    let started = start(sleepy(&url).poll(Duration::from_millis(20)));
+    await_status(&db, id, Status::Completed);
+    proxy.cut();
+    let tried = proxy.accepted();
+    eventually("it tries again", || proxy.accepted() >= tried + 5);
+    proxy.mend();
+    started.stop();
+    assert!(!capture::lines_with("trying again").is_empty());
+    let leaks = capture::lines_with(secret);
+    assert!(leaks.is_empty(), "{leaks:?}");
     db.assert_invariants();
 }

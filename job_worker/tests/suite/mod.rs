@@ -1,6 +1,7 @@
 use super::{Conn, Db};
 
 mod idle;
+mod logging;
 mod outcomes;
 mod panics;
 mod pools;

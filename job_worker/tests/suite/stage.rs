@@ -121,12 +121,6 @@ impl Notes {
     pub(crate) fn all(&self) -> Vec<String> {
         self.0.lock().unwrap().clone()
     }
-
-    pub(crate) fn sorted(&self) -> Vec<String> {
-        let mut notes = self.all();
-        notes.sort();
-        notes
-    }
 }
 
 pub(crate) fn find(db: &Db, id: i64) -> Job {
