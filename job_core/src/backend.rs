@@ -91,8 +91,10 @@ pub trait JobBackend: Database {
         worker: i64,
         completions: &[(Ticket, Option<JsonText>)],
     ) -> QueryResult<Vec<i64>>;
-    fn was_completed_by<C: LoadConnection<Backend = Self>>(conn: &mut C, ticket: &Ticket)
-    -> QueryResult<bool>;
+    fn was_completed_by<C: LoadConnection<Backend = Self>>(
+        conn: &mut C,
+        ticket: &Ticket,
+    ) -> QueryResult<bool>;
     fn is_processing<C: LoadConnection<Backend = Self>>(conn: &mut C, ticket: &Ticket) -> QueryResult<bool>;
     /// The fence: 1 where the job is still this ticket's, else 0.
     fn delete_processing<C: LoadConnection<Backend = Self>>(

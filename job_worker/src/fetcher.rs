@@ -77,7 +77,8 @@ pub(crate) fn fetch<C, X>(
         }
         let room = fetcher.room();
         if room == 0 {
-            fetcher.wait(HOLD);
+            // News are kept for the time when there is room.
+            let _ = team.wakes.1.recv_timeout(HOLD);
             continue;
         }
         let Some(look) = fetcher.look(room, &jobs) else {
@@ -263,7 +264,11 @@ where
 
     /// Waits for room or news, and gives whether there may be new jobs.
     fn wait(&self, timeout: Duration) -> bool {
+        let news = || self.team.news.swap(false, Ordering::AcqRel);
+        if news() {
+            return true;
+        }
         let _ = self.team.wakes.1.recv_timeout(timeout);
-        self.team.news.swap(false, Ordering::AcqRel)
+        news()
     }
 }
