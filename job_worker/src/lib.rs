@@ -59,6 +59,7 @@ mod registry;
 mod report;
 mod session;
 mod signals;
+mod silence;
 mod stop;
 mod team;
 mod window;
