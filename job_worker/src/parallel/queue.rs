@@ -187,13 +187,12 @@ impl<T> State<T> {
             return Room::NoThreads;
         }
         let queue = self.fixed.unwrap_or_else(|| self.pace.queue(self.threads));
-        let worth = |most: usize| if was_full { (most / 4).max(1) } else { 1 };
+        let worth = if was_full { (queue / 4).max(1) } else { 1 };
         let free = self
             .threads
             .saturating_add(queue)
             .saturating_sub(self.pulled - self.finished);
-        let ahead = self.window.saturating_sub(self.pulled - self.told);
-        if free >= worth(queue) && ahead >= worth(self.window) {
+        if free >= worth && self.pulled - self.told < self.window {
             Room::Free
         } else {
             Room::Full
