@@ -80,6 +80,7 @@ mod outcome;
 mod pace;
 mod queue;
 mod report;
+mod run;
 mod shared;
 mod sink;
 mod summary;

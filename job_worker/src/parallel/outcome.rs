@@ -19,7 +19,11 @@ pub enum NotDone<E> {
 impl<E: fmt::Display> fmt::Display for NotDone<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NotDone::Failed(error) => write!(f, "failed: {error}"),
+            // The formatter goes on to the error: `{:#}` shows what lies behind one of anyhow's.
+            NotDone::Failed(error) => {
+                f.write_str("failed: ")?;
+                error.fmt(f)
+            }
             NotDone::Panicked(panic) => write!(f, "panicked: {panic}"),
             NotDone::Skipped => f.write_str("skipped"),
         }

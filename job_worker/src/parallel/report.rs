@@ -94,7 +94,7 @@ impl<R, E> Report<R, E> {
             eprintln!("a thread: {error}");
         }
         for (index, why) in self.failures() {
-            eprintln!("item {index} {why}");
+            eprintln!("item {index} {why:#}");
         }
         self.ignore_failures()
     }

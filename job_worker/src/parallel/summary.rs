@@ -126,7 +126,8 @@ impl<E: fmt::Display> fmt::Display for Summary<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.end, self.counts)?;
         if let Some((index, why)) = self.failures.first() {
-            write!(f, "; item {index} {why}")?;
+            write!(f, "; item {index} ")?;
+            why.fmt(f)?;
         }
         if let Some(error) = self.thread_errors.first() {
             write!(f, "; a thread: {error}")?;
