@@ -43,7 +43,7 @@ pub(crate) fn run(rounds: usize) -> Result<()> {
         COMPUTING,
         rounds,
         Duration::ZERO,
-        |item| black_box(item),
+        black_box,
     )?;
     compare(
         "items of 1 ms",
@@ -69,7 +69,7 @@ pub(crate) fn run(rounds: usize) -> Result<()> {
 
 /// Streams so many items and prints the peak of this process's memory.
 pub(crate) fn memory(items: u64) -> Result<()> {
-    streamed(items, COMPUTING, |item| black_box(item))?;
+    streamed(items, COMPUTING, black_box)?;
     let status = std::fs::read_to_string("/proc/self/status")?;
     let peak = status
         .lines()
@@ -90,25 +90,38 @@ fn compare(
 ) -> Result<()> {
     println!("\n{items} {what}, {threads} threads, medians of {rounds}:");
     let mut took = vec![Vec::new(); WAYS.len()];
+    let mut used = vec![Vec::new(); WAYS.len()];
     for _ in 0..rounds {
-        for ((name, way), took) in WAYS.iter().zip(&mut took) {
-            let began = Instant::now();
+        for (at, (name, way)) in WAYS.iter().enumerate() {
+            let (began, used_before) = (Instant::now(), processor_time()?);
             let sum = way(items, threads, work)?;
-            took.push(began.elapsed().as_secs_f64());
+            took[at].push(began.elapsed().as_secs_f64());
+            used[at].push(processor_time()? - used_before);
             ensure!(sum == items * (items - 1) / 2, "{name} did not do each item once");
         }
     }
     let own = own.as_secs_f64() * items as f64 / threads as f64;
+    let per_item = |seconds: f64| seconds * 1e9 / items as f64;
     let ours = median(took[0].clone());
-    for ((name, _), took) in WAYS.iter().zip(took) {
-        let took = median(took);
-        let overhead = (took - own) * 1e9 / items as f64;
+    for (at, (name, _)) in WAYS.iter().enumerate() {
+        let (took, used) = (median(took[at].clone()), median(used[at].clone()));
         println!(
-            "  {name:<34} {took:>7.3} s  {overhead:>8.0} ns/item over  {:>5.2} x ours",
+            "  {name:<34} {took:>7.3} s  {:>6.0} ns/item over  {:>6.0} ns/item of processor  {:>6.2} x ours",
+            per_item(took - own),
+            per_item(used),
             took / ours
         );
     }
     Ok(())
+}
+
+/// What this process has used of the processors, in seconds, in steps of 10 ms.
+fn processor_time() -> Result<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    // The name of the program, in brackets, may hold anything.
+    let (_, fields) = stat.rsplit_once(')').context("no name in /proc/self/stat")?;
+    let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<u64>);
+    Ok(ticks.sum::<Result<u64, _>>()? as f64 / 100.0)
 }
 
 fn kept(items: u64, threads: usize, work: fn(u64) -> u64) -> Result<u64> {
