@@ -56,7 +56,8 @@
 //!     .for_each_outcome(
 //!         |number| Ok::<_, std::convert::Infallible>(number * number),
 //!         |_index, square| {
-//!             if square.unwrap() > 10_000 {
+//!             // Once is enough: twice would mean now.
+//!             if square.is_ok_and(|square| square > 10_000) && !token.is_stopped() {
 //!                 token.stop();
 //!             }
 //!         },

@@ -25,7 +25,7 @@ impl Level {
 /// Stops [`Parallel`](super::Parallel) from another thread, from a callback, or from within an item.
 ///
 /// The first [`stop`](StopToken::stop) ends the feeding: nothing more is pulled from the input, and what was pulled is still
-/// done. The second one means *now*: items that were not started are skipped. An item that is being worked on comes to its
+/// done. The second one, from wherever it comes, means *now*: items that were not started are skipped. An item that is being worked on comes to its
 /// end in either case, since a Rust thread cannot be killed; let long items look at [`is_stopped`](StopToken::is_stopped).
 /// Nor can an input be interrupted that blocks in `next`: the stop is seen when it gives its item.
 ///
