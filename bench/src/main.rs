@@ -1,6 +1,10 @@
 //! How fast a worker drains a queue, beside a bare loop of the same statements, interleaved in one run.
 //!
 //! `cargo run --release -p bench -- drain [jobs] [rounds]` starts a private PostgreSQL with default durability.
+//!
+//! `cargo run --release -p bench -- parallel [rounds]` measures `in_parallel_n`: see `parallel.rs`.
+
+mod parallel;
 
 use anyhow::{Context, Result, ensure};
 use diesel::prelude::*;
@@ -41,7 +45,9 @@ fn main() -> Result<()> {
             let number = |at: usize, default| rest.get(at).map_or(Ok(default), |text| text.parse::<usize>());
             drain(number(0, 50_000)?, number(1, 3)?)
         }
-        _ => anyhow::bail!("usage: bench drain [jobs] [rounds]"),
+        ["parallel", rest @ ..] => parallel::run(rest.first().map_or(Ok(3), |text| text.parse())?),
+        ["parallel-memory", items] => parallel::memory(items.parse()?),
+        _ => anyhow::bail!("usage: bench drain [jobs] [rounds] | bench parallel [rounds]"),
     }
 }
 

@@ -54,6 +54,7 @@ mod heart;
 mod housekeeper;
 mod listener;
 mod options;
+pub mod parallel;
 mod performer;
 mod registry;
 mod report;
@@ -66,6 +67,7 @@ mod window;
 mod worker;
 
 pub use error::WorkerError;
+pub use parallel::InParallel;
 pub use report::Report;
 pub use stop::StopHandle;
 pub use worker::Worker;
