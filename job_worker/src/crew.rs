@@ -46,6 +46,7 @@ where
     let deadline = Instant::now() + team.options.grace;
     team.stopping.store(true, Ordering::Relaxed);
     let _ = team.wakes.0.try_send(());
+    team.call_housekeeper();
 
     let in_time = await_end(team, &crew.performers, deadline, Duration::ZERO);
     team.flushing.store(true, Ordering::Release);

@@ -271,6 +271,7 @@ where
             listening: AtomicBool::new(false),
             news: AtomicBool::new(false),
             wakes: bounded(1),
+            house_calls: bounded(1),
         });
         let report = crew::work(&team, row, until_idle)?;
         log::info!("gatun: worker stopped: {report}");
