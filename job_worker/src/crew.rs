@@ -45,7 +45,6 @@ where
     })?;
     while !team.stop.wait_for(Level::Stopping, Duration::from_secs(3600)) {}
     let deadline = Instant::now() + team.options.grace;
-    team.stopping.store(true, Ordering::Relaxed);
     let _ = team.wakes.0.try_send(());
     team.call_housekeeper();
 

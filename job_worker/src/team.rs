@@ -21,8 +21,6 @@ pub(crate) struct Team<C: R2D2Connection + 'static, X> {
     pub(crate) pool: JobPool<C>,
     pub(crate) kinds: Vec<String>,
     pub(crate) stop: StopHandle,
-    /// The same as `stop`, in the form that jobs look at.
-    pub(crate) stopping: AtomicBool,
     /// Set when the completer should end as soon as it has nothing to record.
     pub(crate) flushing: AtomicBool,
     /// Raised when all but the heart have ended.

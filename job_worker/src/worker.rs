@@ -261,7 +261,6 @@ where
             context,
             kinds,
             stop,
-            stopping: AtomicBool::new(false),
             flushing: AtomicBool::new(false),
             end: StopHandle::new(),
             hands: Hands::default(),
