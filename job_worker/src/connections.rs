@@ -1,4 +1,5 @@
 use anyhow::Context as _;
+use diesel::connection::CacheSize;
 use diesel::r2d2::{ConnectionManager, CustomizeConnection, Error, ManageConnection, Pool, R2D2Connection};
 use job_core::{Connections, Database, JobConnection};
 use std::any::Any;
@@ -44,6 +45,7 @@ pub(crate) enum JobPool<C: R2D2Connection + 'static> {
     Own {
         manager: Manager<C>,
         size: u32,
+        pooler: bool,
         pool: OnceLock<Pool<Manager<C>>>,
     },
 }
@@ -52,10 +54,11 @@ impl<C> JobPool<C>
 where
     C: JobConnection + R2D2Connection + 'static,
 {
-    pub(crate) fn own(manager: Manager<C>, size: u32) -> Self {
+    pub(crate) fn own(manager: Manager<C>, size: u32, pooler: bool) -> Self {
         JobPool::Own {
             manager,
             size,
+            pooler,
             pool: OnceLock::new(),
         }
     }
@@ -69,12 +72,17 @@ where
         const NONE: &str = "no database connection for the job";
         match self {
             JobPool::App(pool) => work(&mut *pool.get().context(NONE)?),
-            JobPool::Own { manager, size, pool } => {
+            JobPool::Own {
+                manager,
+                size,
+                pooler,
+                pool,
+            } => {
                 let pool = pool.get_or_init(|| {
                     Pool::builder()
                         .max_size(*size)
                         .min_idle(Some(0))
-                        .connection_customizer(Box::new(Prepare))
+                        .connection_customizer(Box::new(Prepare { pooler: *pooler }))
                         .build_unchecked(manager.clone())
                 });
                 work(&mut *pool.get().context(NONE)?);
@@ -86,13 +94,18 @@ where
 
 /// Gives a new connection what it lacks for use beside others.
 #[derive(Debug)]
-struct Prepare;
+struct Prepare {
+    pooler: bool,
+}
 
 impl<C> CustomizeConnection<C, Error> for Prepare
 where
     C: JobConnection + R2D2Connection + 'static,
 {
     fn on_acquire(&self, conn: &mut C) -> Result<(), Error> {
+        if self.pooler {
+            conn.set_prepared_statement_cache_size(CacheSize::Disabled);
+        }
         <C::Db as Database>::prepare_shared(conn).map_err(Error::QueryError)
     }
 }

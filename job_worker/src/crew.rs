@@ -84,12 +84,7 @@ where
     let (done_in, done_out) = unbounded();
     let heart = spawn(team, "heart", move |team| {
         // Its session heals until the very end, not until the stop.
-        let mut session = Session::new(
-            "heart",
-            team.manager.clone(),
-            team.options.statement_timeout,
-            team.end.clone(),
-        );
+        let mut session = Session::new("heart", team.manager.clone(), &team.options, team.end.clone());
         beat(&mut session, &team.pulse, &row, team.options.heartbeat, &team.end);
         leave(&mut session, team);
     })?;
@@ -105,7 +100,7 @@ where
         })
         .collect::<io::Result<Vec<_>>>()?;
     let mut others = vec![spawn(team, "housekeeper", housekeeper::keep_house)?];
-    if team.options.listen && !until_idle {
+    if team.options.listen && !team.options.pooler && !until_idle {
         others.push(spawn(team, "listener", listener::listen)?);
     }
     // It has the only sender of jobs: when it ends, the performers do, and then the completer.

@@ -48,3 +48,9 @@ pub enum WorkerError {
     #[error("the system gave no thread or no signals: {0}")]
     System(#[from] std::io::Error),
 }
+
+impl From<diesel::result::Error> for WorkerError {
+    fn from(error: diesel::result::Error) -> Self {
+        WorkerError::Job(error.into())
+    }
+}

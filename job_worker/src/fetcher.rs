@@ -6,7 +6,7 @@ use crate::stop::Level;
 use crate::team::Team;
 use crossbeam_channel::{Receiver, Sender};
 use diesel::r2d2::R2D2Connection;
-use job_core::{ClaimRequest, ClaimedJob, JobConnection, claim, housekeeping, lanes};
+use job_core::{ClaimRequest, ClaimedJob, JobConnection, claim, claim_inside, housekeeping, lanes};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -211,7 +211,11 @@ where
         let mut tries = 0;
         let claimed = self.session.run(|conn| {
             tries += 1;
-            claim(conn, &request)
+            if team.options.pooler {
+                claim_inside(conn, &request)
+            } else {
+                claim(conn, &request)
+            }
         });
         if tries > 1 || !matches!(claimed, Some(Ok(_))) {
             team.hands.set_doubt(true);

@@ -12,6 +12,7 @@ pub(crate) struct Options {
     pub(crate) prune_after: Option<Duration>,
     pub(crate) statement_timeout: Duration,
     pub(crate) pool_size: u32,
+    pub(crate) pooler: bool,
     pub(crate) listen: bool,
     pub(crate) signals: bool,
 }
@@ -28,6 +29,7 @@ impl Default for Options {
             prune_after: Some(Duration::from_secs(7 * 86_400)),
             statement_timeout: Duration::from_secs(30),
             pool_size: 0,
+            pooler: false,
             listen: true,
             signals: true,
         }

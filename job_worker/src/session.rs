@@ -1,7 +1,8 @@
 use crate::WorkerError;
 use crate::connections::Manager;
-use crate::options::jittered;
+use crate::options::{Options, jittered};
 use crate::stop::{Level, StopHandle};
+use diesel::connection::CacheSize;
 use diesel::r2d2::{ManageConnection, R2D2Connection};
 use job_core::{Database, Fault, JobConnection, JobError, MigrateError};
 use std::time::Duration;
@@ -19,6 +20,8 @@ pub(crate) struct Session<C: R2D2Connection + 'static> {
     name: &'static str,
     manager: Manager<C>,
     statement_timeout: Duration,
+    /// Whether a proxy that pools transactions stands in between: see [`Worker::pooler`](crate::Worker::pooler).
+    pooler: bool,
     stop: StopHandle,
     conn: Option<C>,
     /// Counts the connections opened: for what must be done once on each.
@@ -29,16 +32,12 @@ impl<C> Session<C>
 where
     C: JobConnection + R2D2Connection + 'static,
 {
-    pub(crate) fn new(
-        name: &'static str,
-        manager: Manager<C>,
-        statement_timeout: Duration,
-        stop: StopHandle,
-    ) -> Self {
+    pub(crate) fn new(name: &'static str, manager: Manager<C>, options: &Options, stop: StopHandle) -> Self {
         Session {
             name,
             manager,
-            statement_timeout,
+            statement_timeout: options.statement_timeout,
+            pooler: options.pooler,
             stop,
             conn: None,
             generation: 0,
@@ -54,7 +53,11 @@ where
                     disconnected(&without_secrets(&error.to_string()))
                 }
             })?;
-            <C::Db as Database>::prepare_session(&mut conn, self.statement_timeout)?;
+            if self.pooler {
+                conn.set_prepared_statement_cache_size(CacheSize::Disabled);
+            } else {
+                <C::Db as Database>::prepare_session(&mut conn, self.statement_timeout)?;
+            }
             self.generation += 1;
             self.conn = Some(conn);
         }
@@ -74,7 +77,7 @@ where
         let mut tries = 1;
         loop {
             let tried = match self.connect() {
-                Ok(conn) => work(conn),
+                Ok(_) => self.call(&mut work),
                 Err(error) => Err(WorkerError::Unreachable(error.to_string())),
             };
             let busy = match &tried {
@@ -95,6 +98,23 @@ where
         }
     }
 
+    /// Calls `work` once; behind a pooler in one transaction, since a statement and its preparation, or two statements,
+    /// may else meet different sessions of the server.
+    fn call<T, E>(&mut self, work: impl FnOnce(&mut C) -> Result<T, E>) -> Result<T, E>
+    where
+        E: From<JobError> + From<diesel::result::Error>,
+    {
+        let (pooler, statement_timeout) = (self.pooler, self.statement_timeout);
+        let conn = self.connect()?;
+        if !pooler {
+            return work(conn);
+        }
+        <C::Db as Database>::write_transaction(conn, |conn| {
+            <C::Db as Database>::prepare_transaction(conn, statement_timeout)?;
+            work(conn)
+        })
+    }
+
     /// Calls `work` until it succeeds or fails by a fault of its own. `None` where the worker must stop now.
     pub(crate) fn run<T>(
         &mut self,
@@ -102,7 +122,7 @@ where
     ) -> Option<Result<T, JobError>> {
         let mut pause = FIRST_PAUSE;
         loop {
-            let tried = self.connect().and_then(&mut work);
+            let tried = self.call(&mut work);
             let error = match tried {
                 Ok(value) => return Some(Ok(value)),
                 Err(JobError::Database(error)) => error,

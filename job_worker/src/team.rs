@@ -49,12 +49,7 @@ where
 {
     /// Opens a connection of the worker's own, when it is first used.
     pub(crate) fn session(&self, name: &'static str) -> Session<C> {
-        Session::new(
-            name,
-            self.manager.clone(),
-            self.options.statement_timeout,
-            self.stop.clone(),
-        )
+        Session::new(name, self.manager.clone(), &self.options, self.stop.clone())
     }
 }
 

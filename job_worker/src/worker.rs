@@ -130,6 +130,17 @@ where
         self
     }
 
+    /// Whether a proxy that pools transactions, such as PgBouncer, stands between the worker and its database; `false` if not
+    /// said. The worker then prepares no statements, sets nothing on sessions and listens to nothing: it polls, and each of
+    /// its steps is one transaction. Where a direct connection can be had, that is quicker.
+    ///
+    /// Jobs get connections of the worker's pool that prepare nothing either; use them in transactions, such as
+    /// [`Run::transaction`](job_core::Run::transaction). A pool of the app's must be set up so by the app.
+    pub fn pooler(mut self, pooler: bool) -> Self {
+        self.options.pooler = pooler;
+        self
+    }
+
     /// Whether [`run`](Self::run) stops on SIGTERM and SIGINT; a program that handles them itself says no and uses
     /// [`handle`](Self::handle).
     pub fn stop_on_signals(mut self, signals: bool) -> Self {
@@ -230,8 +241,7 @@ where
             stop,
         } = self;
         let kinds = registry.kinds();
-        let mut session =
-            Session::<C>::new("start", manager.clone(), options.statement_timeout, stop.clone());
+        let mut session = Session::<C>::new("start", manager.clone(), &options, stop.clone());
         let row = session.begin(|conn| {
             check_schema(conn)?;
             Ok(WorkerRow::register(conn, &options.queues, &kinds)?)
@@ -251,7 +261,7 @@ where
         let team = Arc::new(Team {
             pool: match pool {
                 Some(pool) => JobPool::App(pool),
-                None => JobPool::own(manager.clone(), pool_size),
+                None => JobPool::own(manager.clone(), pool_size, options.pooler),
             },
             pulse: Pulse::new(row.id, options.rescue_after),
             window: Window::new(options.threads),
