@@ -1,3 +1,8 @@
+pub(crate) mod lease;
+pub(crate) mod slot;
+
+use self::lease::LeaseBackend;
+use self::slot::SlotBackend;
 use crate::LockRow;
 use diesel::connection::LoadConnection;
 use diesel::result::{Error, QueryResult};
@@ -16,6 +21,8 @@ pub enum RowLock {
     },
     /// Another transaction has it.
     Held,
+    /// This transaction has the row now, but it is under a lease.
+    Leased,
     /// There is no such row.
     Missing,
     /// The row can be had no more in this transaction, which has looked at the database before another one changed it.
@@ -33,7 +40,7 @@ pub enum Clash {
 
 /// What locks need of a database, implemented for Diesel's `Pg`, `Mysql` and `Sqlite`. It is sealed by [`Database`], and
 /// none of its methods is for users.
-pub trait LockBackend: Database {
+pub trait LockBackend: Database + LeaseBackend + SlotBackend {
     /// How long to pause between two looks at a lock that is held, on average.
     #[doc(hidden)]
     const PAUSE: Duration;
@@ -48,7 +55,8 @@ pub trait LockBackend: Database {
     where
         C: LoadConnection<Backend = Self>;
 
-    /// Takes the row by writing the next token, and waits in the database's queue for it. `None`: there is no row.
+    /// Takes the row by writing the next token, and waits in the database's queue for it. `None`: there is no row, or it
+    /// is under a lease.
     #[doc(hidden)]
     fn take<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Option<i64>>
     where
@@ -64,7 +72,7 @@ pub trait LockBackend: Database {
     where
         C: LoadConnection<Backend = Self>;
 
-    /// Writes the next token and the owner, and gives the token. `None`: there is no row.
+    /// Writes the next token and the owner, and gives the token. `None`: there is no row, or it is under a lease.
     #[doc(hidden)]
     fn advance<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Option<i64>>
     where

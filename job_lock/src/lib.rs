@@ -64,15 +64,20 @@
 //! [Diesel]: https://diesel.rs
 
 mod acquire;
+mod alone;
 mod backend;
+mod connect;
 mod create;
 mod error;
+mod leader;
+mod lease;
 mod lock;
 mod locked;
 mod name;
 mod options;
 mod owner;
 mod row;
+mod slot;
 mod synchronize;
 mod wait;
 mod watch;
@@ -85,10 +90,14 @@ mod postgres;
 mod sqlite;
 
 pub use backend::{LockBackend, LockConnection};
+pub use connect::{Connect, Unprepared};
 pub use error::LockError;
 pub use job_db::{MigrateError, migrate};
+pub use leader::{Leader, Term};
+pub use lease::{Lease, LeaseOptions};
 pub use lock::Lock;
 pub use locked::Locked;
 pub use options::LockOptions;
 pub use row::{LockRow, LockState};
+pub use slot::Slot;
 pub use wait::Wait;

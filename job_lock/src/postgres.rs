@@ -1,3 +1,7 @@
+mod lease;
+mod slot;
+
+use crate::alone::in_transaction;
 use crate::backend::{Clash, LockBackend, RowLock};
 use crate::{LockRow, LockState};
 use chrono::{DateTime, Utc};
@@ -7,21 +11,24 @@ use diesel::prelude::*;
 use diesel::result::{DatabaseErrorKind, Error};
 use std::time::Duration;
 
+/// The row is under no lease that goes on.
+const FREE: &str = "(expires_at IS NULL OR expires_at <= clock_timestamp())";
+
 job_db::statement! {
     // clock_timestamp(), since now() is from before the wait. After a wait PostgreSQL computes the row anew.
     struct Advance<'a> on Pg { name: &'a str => Text, owner: &'a str => Text } -> BigInt;
     "UPDATE locks SET token = token + 1, owner = " owner ", acquired_at = clock_timestamp(), expires_at = NULL
-     WHERE name = " name " RETURNING token"
+     WHERE name = " name " AND " {FREE} " RETURNING token"
 }
 
 job_db::statement! {
-    struct LockRowWaiting<'a> on Pg { name: &'a str => Text } -> (BigInt, Nullable<Text>);
-    "SELECT token, owner FROM locks WHERE name = " name " FOR UPDATE"
+    struct LockRowWaiting<'a> on Pg { name: &'a str => Text } -> (BigInt, Nullable<Text>, Bool);
+    "SELECT token, owner, " {FREE} " FROM locks WHERE name = " name " FOR UPDATE"
 }
 
 job_db::statement! {
-    struct LockRowAtOnce<'a> on Pg { name: &'a str => Text } -> (BigInt, Nullable<Text>);
-    "SELECT token, owner FROM locks WHERE name = " name " FOR UPDATE SKIP LOCKED"
+    struct LockRowAtOnce<'a> on Pg { name: &'a str => Text } -> (BigInt, Nullable<Text>, Bool);
+    "SELECT token, owner, " {FREE} " FROM locks WHERE name = " name " FOR UPDATE SKIP LOCKED"
 }
 
 job_db::statement! {
@@ -44,9 +51,9 @@ job_db::statement! {
     // holds a lock on its own number. So this finds the holders and locks nothing, which a probe would.
     struct List on Pg {} -> (
         Text, BigInt, Nullable<Text>, Nullable<job_db::Instant>, Nullable<job_db::Instant>,
-        Bool, Nullable<Text>, Nullable<job_db::Instant>
+        Bool, Bool, Nullable<Text>, Nullable<job_db::Instant>
     );
-    "SELECT l.name, l.token, l.owner, l.acquired_at, l.expires_at, p.locktype IS NOT NULL,
+    "SELECT l.name, l.token, l.owner, l.acquired_at, l.expires_at, coalesce(l.expires_at > clock_timestamp(), false), p.locktype IS NOT NULL,
             concat_ws(' ', nullif(a.application_name, ''), 'pid ' || p.pid, host(a.client_addr) || ':' || a.client_port),
             a.xact_start
      FROM locks l
@@ -62,6 +69,7 @@ type Listed = (
     Option<String>,
     Option<DateTime<Utc>>,
     Option<DateTime<Utc>>,
+    bool,
     bool,
     Option<String>,
     Option<DateTime<Utc>>,
@@ -83,12 +91,13 @@ impl LockBackend for Pg {
     where
         C: LoadConnection<Backend = Self>,
     {
-        let row: Option<(i64, Option<String>)> = match limit {
+        let row: Option<(i64, Option<String>, bool)> = match limit {
             None => LockRowWaiting { name }.get_result(conn).optional()?,
             Some(_) => LockRowAtOnce { name }.get_result(conn).optional()?,
         };
         Ok(match row {
-            Some((token, owner)) => RowLock::Taken { token, owner },
+            Some((token, owner, true)) => RowLock::Taken { token, owner },
+            Some(_) => RowLock::Leased,
             None if limit.is_some() && Self::exists(conn, name)? => RowLock::Held,
             None => RowLock::Missing,
         })
@@ -126,7 +135,12 @@ impl LockBackend for Pg {
     where
         C: LoadConnection<Backend = Self>,
     {
-        let rows: Vec<Listed> = List {}.load(conn)?;
+        let load = |conn: &mut C| List {}.load::<Listed>(conn);
+        let rows = if job_db::transaction_depth(conn) > 0 {
+            load(conn)
+        } else {
+            in_transaction(conn, load)
+        }?;
         Ok(rows.into_iter().map(row).collect())
     }
 
@@ -149,16 +163,16 @@ impl LockBackend for Pg {
 }
 
 fn row(listed: Listed) -> LockRow {
-    let (name, token, owner, acquired_at, expires_at, is_held, holder, since) = listed;
+    let (name, token, owner, acquired_at, expires_at, is_leased, is_held, holder, since) = listed;
     let last = LockRow {
         name,
         token,
-        state: LockState::Free,
+        state: if is_leased { LockState::Held } else { LockState::Free },
         owner,
         acquired_at,
         expires_at,
     };
-    if !is_held {
+    if is_leased || !is_held {
         return last;
     }
     LockRow {
