@@ -18,6 +18,7 @@ pub(super) const LEVELS: &[&str] = &[
 ];
 pub(super) const SETTINGS: &[&str] = LEVELS;
 pub(super) const KILL: Option<&str> = Some("KILL ID");
+pub(super) const FREE_ALL: Option<&str> = Some("SELECT RELEASE_ALL_LOCKS()");
 pub(super) const LISTED_FREE: LockState = LockState::Free;
 pub(super) const LISTED_HELD: LockState = LockState::Held;
 pub(super) const OWNER_HAS: &str = "/";

@@ -15,6 +15,7 @@ pub(super) const LEVELS: &[&str] = &[
 ];
 pub(super) const SETTINGS: &[&str] = LEVELS;
 pub(super) const KILL: Option<&str> = Some("SELECT pg_terminate_backend(ID)");
+pub(super) const FREE_ALL: Option<&str> = Some("SELECT pg_advisory_unlock_all()");
 pub(super) const LISTED_FREE: LockState = LockState::Free;
 pub(super) const LISTED_HELD: LockState = LockState::Held;
 pub(super) const OWNER_HAS: &str = "pid ";

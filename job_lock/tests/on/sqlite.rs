@@ -12,6 +12,7 @@ pub(super) const FOR_UPDATE: &str = "";
 pub(super) const LEVELS: &[&str] = &["PRAGMA journal_mode = WAL"];
 pub(super) const SETTINGS: &[&str] = &["PRAGMA journal_mode = WAL", "PRAGMA journal_mode = DELETE"];
 pub(super) const KILL: Option<&str> = None;
+pub(super) const FREE_ALL: Option<&str> = None;
 pub(super) const LISTED_FREE: LockState = LockState::Unknown;
 pub(super) const LISTED_HELD: LockState = LockState::Unknown;
 pub(super) const OWNER_HAS: &str = "/";

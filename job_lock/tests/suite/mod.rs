@@ -14,4 +14,10 @@ mod writes; // 8: the closure's connection, and its errors // 9: who holds what;
 mod exclusion; // one at a time, under every setting
 mod names; // which names there are
 
+mod child; // other processes, for kills
+mod kills; // holders that are killed, suspended, cut off
+mod leaders;
+mod leases;
+mod slots;
+
 mod support; // holders in other threads, a counter that is not atomic
