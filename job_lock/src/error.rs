@@ -100,7 +100,7 @@ pub enum LockError {
     /// then be anybody's.
     #[error(
         "the connections for slots {0:?} go through a proxy that gives one server session to several clients (such as \
-         PgBouncer with pool_mode = transaction), where a session's lock is nobody's: connect to the server itself \
+         pgbouncer with pool_mode = transaction), where a session's lock is nobody's: connect to the server itself \
          or through a pool in session mode, or use a lease"
     )]
     SharedSession(String),

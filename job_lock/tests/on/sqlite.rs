@@ -84,3 +84,15 @@ fn no_busy_timeout_is_needed() {
     });
     assert_eq!(db.count("SELECT token FROM locks"), 100);
 }
+
+pub(super) fn open(url: &str) -> Conn {
+    Conn::establish(url).unwrap()
+}
+
+pub(super) fn url_with_a_name(_: &Db) -> String {
+    unreachable!("SQLite has no sessions")
+}
+
+pub(super) fn end_named_sessions(_: &Db) {
+    unreachable!("SQLite has no sessions")
+}
