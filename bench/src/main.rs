@@ -1,6 +1,9 @@
 //! How fast a worker drains a queue, beside a bare loop of the same statements, interleaved in one run.
 //!
 //! `cargo run --release -p bench -- drain [jobs] [rounds]` starts a private PostgreSQL with default durability.
+//! `… -- locks [acquisitions] [rounds]` does so too, for the locks.
+
+mod locks;
 
 use anyhow::{Context, Result, ensure};
 use diesel::prelude::*;
@@ -41,7 +44,11 @@ fn main() -> Result<()> {
             let number = |at: usize, default| rest.get(at).map_or(Ok(default), |text| text.parse::<usize>());
             drain(number(0, 50_000)?, number(1, 3)?)
         }
-        _ => anyhow::bail!("usage: bench drain [jobs] [rounds]"),
+        ["locks", rest @ ..] => {
+            let number = |at: usize, default| rest.get(at).map_or(Ok(default), |text| text.parse::<usize>());
+            locks::locks(number(0, 4_000)?, number(1, 3)?)
+        }
+        _ => anyhow::bail!("usage: bench drain [jobs] [rounds] | locks [acquisitions] [rounds]"),
     }
 }
 

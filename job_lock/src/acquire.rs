@@ -8,7 +8,13 @@ use diesel::result::{Error, QueryResult};
 use job_db::{Database, Fault, roll_back_to, transaction_depth};
 use std::time::Duration;
 
-pub(crate) type Tokens<'a> = Vec<(&'a str, i64)>;
+/// The locks that a transaction holds.
+#[derive(Default)]
+pub(crate) struct Tokens<'a> {
+    pub(crate) tokens: Vec<(&'a str, i64)>,
+    /// The transaction's number, where the database has told it.
+    pub(crate) transaction: Option<i64>,
+}
 
 /// What came of reaching for one lock.
 enum Attempt {
@@ -89,25 +95,39 @@ fn take_all<'a, C: LockConnection>(
     conn: &mut C,
     owner: &str,
 ) -> Result<Tokens<'a>, Failure> {
-    C::Db::begin(conn)?;
-    let mut tokens = Tokens::new();
+    if in_queue::<C>(options) {
+        C::Db::begin_to_take(conn)?;
+    } else {
+        C::Db::begin(conn)?;
+    }
+    let mut tokens = Tokens::default();
     for &name in &options.names {
         let attempt = if in_queue::<C>(options) {
-            take_in_queue(conn, name, owner)
+            take_in_queue(conn, name, owner, &mut tokens.transaction)
         } else {
             take_row(conn, name, owner, Some(Duration::ZERO))
         };
         if let Ok(Attempt::Leased) = attempt {
             return Err(Failure::Leased(name.to_owned()));
         }
-        tokens.push((name, token::<C>(attempt, name).map_err(Failure::Error)?));
+        tokens
+            .tokens
+            .push((name, token::<C>(attempt, name).map_err(Failure::Error)?));
     }
     Ok(tokens)
 }
 
-fn take_in_queue<C: LockConnection>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Attempt> {
+fn take_in_queue<C: LockConnection>(
+    conn: &mut C,
+    name: &str,
+    owner: &str,
+    transaction: &mut Option<i64>,
+) -> QueryResult<Attempt> {
     Ok(match C::Db::take(conn, name, owner)? {
-        Some(token) => Attempt::Token(token),
+        Some(taken) => {
+            *transaction = taken.transaction;
+            Attempt::Token(taken.token)
+        }
         None if C::Db::exists(conn, name)? => Attempt::Leased,
         None => Attempt::Missing,
     })
@@ -122,7 +142,7 @@ fn in_callers_transaction<'a, C: LockConnection>(
     let depth = transaction_depth(conn);
     // The savepoint lets the caller's transaction go on after an error.
     C::TransactionManager::begin_transaction(conn)?;
-    let mut tokens = Tokens::new();
+    let mut tokens = Tokens::default();
     for &name in &options.names {
         let token = loop {
             let attempt = take_row(conn, name, owner, patience.left());
@@ -139,7 +159,7 @@ fn in_callers_transaction<'a, C: LockConnection>(
                 other => break other?,
             }
         };
-        tokens.push((name, token));
+        tokens.tokens.push((name, token));
     }
     Ok(tokens)
 }
@@ -166,10 +186,10 @@ fn take_row<C: LockConnection>(
 
 /// Inside a closure that holds all locks already, opens a savepoint; anywhere else in a transaction it is an error.
 fn inline<'a, C: LockConnection>(options: &LockOptions<'a>, conn: &mut C) -> Result<Tokens<'a>, LockError> {
-    let mut tokens = Tokens::new();
+    let mut tokens = Tokens::default();
     for &name in &options.names {
         match held_token(conn, name)? {
-            Some(token) => tokens.push((name, token)),
+            Some(token) => tokens.tokens.push((name, token)),
             None if options.join => return Err(LockError::CreateInTransaction(name.to_owned())),
             None => return Err(LockError::InTransaction(name.to_owned())),
         }

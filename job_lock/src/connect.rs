@@ -39,7 +39,8 @@ where
     type Conn = PooledConnection<ConnectionManager<C>>;
 
     fn connect(&self) -> Result<Self::Conn, LockError> {
-        self.get().map_err(|error| LockError::NoConnection(error.to_string()))
+        self.get()
+            .map_err(|error| LockError::NoConnection(error.to_string()))
     }
 }
 

@@ -88,7 +88,9 @@ pub enum LockError {
     },
 
     /// The session that had the slot has it no more: it was ended, or somebody has freed the lock in it.
-    #[error("slot {number} of {namespace:?} was lost with its session: stop working on it, and claim another")]
+    #[error(
+        "slot {number} of {namespace:?} was lost with its session: stop working on it, and claim another"
+    )]
     SlotLost {
         /// The slots' namespace.
         namespace: String,
@@ -110,7 +112,9 @@ pub enum LockError {
     NoAnswer(String),
 
     /// There can be no such set of slots.
-    #[error("there are no {of} slots in {namespace:?}: give a namespace of 1 to 200 bytes, none of which is zero, and 1 to 65536 slots")]
+    #[error(
+        "there are no {of} slots in {namespace:?}: give a namespace of 1 to 200 bytes, none of which is zero, and 1 to 65536 slots"
+    )]
     InvalidSlots {
         /// The slots' namespace.
         namespace: String,

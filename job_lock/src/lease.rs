@@ -12,8 +12,8 @@ pub(crate) use keeper::Keeper;
 pub use options::LeaseOptions;
 
 use crate::{Connect, LockError};
-use std::fmt;
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 mod lease;
 mod slot;
 
-use crate::backend::{Clash, LockBackend, RowLock};
+use crate::backend::{Clash, LockBackend, RowLock, Taken};
 use crate::{LockRow, LockState};
 use chrono::{DateTime, Utc};
 use diesel::connection::{LoadConnection, TransactionManager};
@@ -146,11 +146,12 @@ impl LockBackend for Mysql {
         C::TransactionManager::begin_transaction(conn)
     }
 
-    fn take<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Option<i64>>
+    fn take<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Option<Taken>>
     where
         C: LoadConnection<Backend = Self>,
     {
-        with_no_wait_limit(conn, |conn| Self::advance(conn, name, owner))
+        let token = with_no_wait_limit(conn, |conn| Self::advance(conn, name, owner))?;
+        Ok(token.map(Taken::token))
     }
 
     fn lock_row<C>(conn: &mut C, name: &str, limit: Option<Duration>) -> QueryResult<RowLock>
@@ -272,13 +273,15 @@ where
     let rows: Vec<Listed> = List {}.load(conn)?;
     Ok(rows
         .into_iter()
-        .map(|(name, token, owner, acquired_at, expires_at, is_leased)| LockRow {
-            name: String::from_utf8_lossy(&name).into_owned(),
-            token,
-            state: if is_leased { LockState::Held } else { state },
-            owner,
-            acquired_at,
-            expires_at,
-        })
+        .map(
+            |(name, token, owner, acquired_at, expires_at, is_leased)| LockRow {
+                name: String::from_utf8_lossy(&name).into_owned(),
+                token,
+                state: if is_leased { LockState::Held } else { state },
+                owner,
+                acquired_at,
+                expires_at,
+            },
+        )
         .collect())
 }

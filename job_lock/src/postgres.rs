@@ -2,13 +2,14 @@ mod lease;
 mod slot;
 
 use crate::alone::in_transaction;
-use crate::backend::{Clash, LockBackend, RowLock};
+use crate::backend::{Clash, LockBackend, RowLock, Taken, commit_if_seen};
 use crate::{LockRow, LockState};
 use chrono::{DateTime, Utc};
 use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::pg::Pg;
 use diesel::prelude::*;
 use diesel::result::{DatabaseErrorKind, Error};
+use job_db::{Database, Fault, roll_back_to, transaction_depth};
 use std::time::Duration;
 
 /// The row is under no lease that goes on.
@@ -19,6 +20,14 @@ job_db::statement! {
     struct Advance<'a> on Pg { name: &'a str => Text, owner: &'a str => Text } -> BigInt;
     "UPDATE locks SET token = token + 1, owner = " owner ", acquired_at = clock_timestamp(), expires_at = NULL
      WHERE name = " name " AND " {FREE} " RETURNING token"
+}
+
+job_db::statement! {
+    // With a look at the isolation level, which a statement of its own would set in vain for nearly all sessions.
+    struct Take<'a> on Pg { name: &'a str => Text, owner: &'a str => Text } -> (BigInt, BigInt, Bool);
+    "UPDATE locks SET token = token + 1, owner = " owner ", acquired_at = clock_timestamp(), expires_at = NULL
+     WHERE name = " name " AND " {FREE} "
+     RETURNING token, txid_current(), current_setting('transaction_isolation') = 'read committed'"
 }
 
 job_db::statement! {
@@ -85,6 +94,51 @@ impl LockBackend for Pg {
     {
         C::TransactionManager::begin_transaction(conn)?;
         conn.batch_execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+    }
+
+    fn begin_to_take<C>(conn: &mut C) -> QueryResult<()>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        C::TransactionManager::begin_transaction(conn)
+    }
+
+    fn take<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Option<Taken>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let row: QueryResult<Option<(i64, i64, bool)>> = Take { name, owner }.get_result(conn).optional();
+        match row {
+            Ok(Some((token, transaction, true))) => Ok(Some(Taken {
+                token,
+                transaction: Some(transaction),
+            })),
+            Ok(None) => Ok(None),
+            // At another level, which only the first lock of a transaction can find.
+            Ok(Some((_, _, false))) => take_again(conn, name, owner),
+            Err(error) if matches!(Self::clash(&error), Some(Clash::Stale)) => take_again(conn, name, owner),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn commit_as<C>(conn: &mut C, name: &str, owner: &str, transaction: Option<i64>) -> QueryResult<bool>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let Some(transaction) = transaction else {
+            return commit_if_seen(conn, name, owner);
+        };
+        // One round trip. In another transaction the first statement divides by zero, and in a failed one it fails too.
+        // After an error at COMMIT no transaction is open.
+        let result = conn.batch_execute(&format!(
+            "SELECT 1 / (txid_current() = {transaction})::int; COMMIT"
+        ));
+        match result {
+            Ok(()) => Ok(true),
+            Err(error) if Self::fault(&error) == Fault::Disconnected => Err(error),
+            Err(error) if transaction_depth(conn) == 0 => Err(error),
+            Err(_) => Ok(false),
+        }
     }
 
     fn lock_row<C>(conn: &mut C, name: &str, limit: Option<Duration>) -> QueryResult<RowLock>
@@ -162,12 +216,25 @@ impl LockBackend for Pg {
     }
 }
 
+fn take_again<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Option<Taken>>
+where
+    C: LoadConnection<Backend = Pg>,
+{
+    roll_back_to(conn, 0);
+    Pg::begin(conn)?;
+    Ok(Pg::advance(conn, name, owner)?.map(Taken::token))
+}
+
 fn row(listed: Listed) -> LockRow {
     let (name, token, owner, acquired_at, expires_at, is_leased, is_held, holder, since) = listed;
     let last = LockRow {
         name,
         token,
-        state: if is_leased { LockState::Held } else { LockState::Free },
+        state: if is_leased {
+            LockState::Held
+        } else {
+            LockState::Free
+        },
         owner,
         acquired_at,
         expires_at,

@@ -139,7 +139,11 @@ impl<M: Connect> Slot<M> {
     }
 
     fn check_unlost(&self) -> Result<(), LockError> {
-        if self.hold.is_known_lost() { Err(self.lost()) } else { Ok(()) }
+        if self.hold.is_known_lost() {
+            Err(self.lost())
+        } else {
+            Ok(())
+        }
     }
 
     fn lost(&self) -> LockError {

@@ -139,15 +139,21 @@ impl LockBackend for Sqlite {
         let rows: Vec<Listed> = List {}.load(conn)?;
         Ok(rows
             .into_iter()
-            .map(|(name, token, owner, acquired_at, expires_at, is_leased)| LockRow {
-                name,
-                token,
-                // What is not committed cannot be seen from outside, and a probe would be a writer itself.
-                state: if is_leased { LockState::Held } else { LockState::Unknown },
-                owner,
-                acquired_at,
-                expires_at,
-            })
+            .map(
+                |(name, token, owner, acquired_at, expires_at, is_leased)| LockRow {
+                    name,
+                    token,
+                    // What is not committed cannot be seen from outside, and a probe would be a writer itself.
+                    state: if is_leased {
+                        LockState::Held
+                    } else {
+                        LockState::Unknown
+                    },
+                    owner,
+                    acquired_at,
+                    expires_at,
+                },
+            )
             .collect())
     }
 

@@ -23,7 +23,10 @@ pub(crate) struct Claim {
 
 impl Claim {
     /// Waits for the lease as the options say.
-    pub(crate) fn acquire<C: LockConnection>(options: &LeaseOptions, conn: &mut C) -> Result<Self, LockError> {
+    pub(crate) fn acquire<C: LockConnection>(
+        options: &LeaseOptions,
+        conn: &mut C,
+    ) -> Result<Self, LockError> {
         options.check()?;
         let patience = Patience::new(options.wait);
         loop {
@@ -86,7 +89,9 @@ impl Claim {
     }
 
     pub(crate) fn release<C: LockConnection>(&self, conn: &mut C) -> QueryResult<bool> {
-        in_transaction(conn, |conn| C::Db::release(conn, self.key(), micros(self.at_least)))
+        in_transaction(conn, |conn| {
+            C::Db::release(conn, self.key(), micros(self.at_least))
+        })
     }
 
     /// The database has said whose the lease is.

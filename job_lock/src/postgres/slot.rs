@@ -57,7 +57,11 @@ impl SlotBackend for Pg {
     {
         let (class, object) = key(slot);
         let took: bool = Take { class, object }.get_result(conn)?;
-        Ok(if took { SessionLock::Taken } else { SessionLock::Held })
+        Ok(if took {
+            SessionLock::Taken
+        } else {
+            SessionLock::Held
+        })
     }
 
     fn has_slot<C>(conn: &mut C, slot: SlotKey<'_>) -> QueryResult<bool>

@@ -14,11 +14,7 @@ const TTL: Duration = Duration::from_secs(15);
 
 type Claimed<M> = Option<(u32, Hold<M>)>;
 
-pub(super) fn claim<M: Connect>(
-    connections: &M,
-    namespace: &str,
-    of: u32,
-) -> Result<Claimed<M>, LockError> {
+pub(super) fn claim<M: Connect>(connections: &M, namespace: &str, of: u32) -> Result<Claimed<M>, LockError> {
     if <<M::Conn as LockConnection>::Db as SlotBackend>::HAS_SESSION_LOCKS {
         claim_session(connections, namespace, of)
     } else {
@@ -26,18 +22,16 @@ pub(super) fn claim<M: Connect>(
     }
 }
 
-fn claim_session<M: Connect>(
-    connections: &M,
-    namespace: &str,
-    of: u32,
-) -> Result<Claimed<M>, LockError> {
+fn claim_session<M: Connect>(connections: &M, namespace: &str, of: u32) -> Result<Claimed<M>, LockError> {
     let mut conn = connections.connect()?;
     if is_shared(connections, &mut conn)? {
         return Err(LockError::SharedSession(namespace.to_owned()));
     }
     for number in 0..of {
         let key = SlotKey { namespace, number };
-        let took = in_transaction(&mut conn, |conn| <M::Conn as LockConnection>::Db::take_slot(conn, key));
+        let took = in_transaction(&mut conn, |conn| {
+            <M::Conn as LockConnection>::Db::take_slot(conn, key)
+        });
         match took.map_err(|error| LockError::taking::<<M::Conn as LockConnection>::Db>(error, namespace))? {
             SessionLock::Taken => return Ok(Some((number, Hold::Session(Session::new(conn))))),
             SessionLock::Held => {}
@@ -77,11 +71,7 @@ fn session<C: LockConnection>(conn: &mut C) -> QueryResult<i64> {
     in_transaction(conn, C::Db::session)
 }
 
-fn claim_lease<M: Connect>(
-    connections: &M,
-    namespace: &str,
-    of: u32,
-) -> Result<Claimed<M>, LockError> {
+fn claim_lease<M: Connect>(connections: &M, namespace: &str, of: u32) -> Result<Claimed<M>, LockError> {
     let mut conn = connections.connect()?;
     for number in 0..of {
         // Long enough for the writers who are in the way of any lock there.
@@ -94,7 +84,13 @@ fn claim_lease<M: Connect>(
                 let claim = Arc::new(claim);
                 let keeper = Keeper::start(connections, conn, claim.clone());
                 let lease = Lease::new(connections.clone(), claim);
-                return Ok(Some((number, Hold::Lease { lease, _keeper: keeper })));
+                return Ok(Some((
+                    number,
+                    Hold::Lease {
+                        lease,
+                        _keeper: keeper,
+                    },
+                )));
             }
             Err(LockError::Busy(_)) => {}
             Err(error) => return Err(error),

@@ -166,7 +166,9 @@ fn a_fenced_transaction_that_a_deadlock_has_ended_is_not_a_success() {
     let (leased, slotted) = thread::scope(|scope| {
         let leased = scope.spawn(|| {
             let ttl = std::time::Duration::from_secs(60);
-            Lock::lease(&manager, "a", ttl, |lease| lease.transaction(|conn| swallow(conn, 1)))
+            Lock::lease(&manager, "a", ttl, |lease| {
+                lease.transaction(|conn| swallow(conn, 1))
+            })
         });
         let mut slot = job_lock::Slot::claim(&manager, namespace, 1).unwrap().unwrap();
         let slotted = slot.transaction(|conn| swallow(conn, 2));

@@ -79,7 +79,13 @@ impl Crew {
     fn hire(&mut self) {
         let (_, path) = module_path!().split_once("::").unwrap();
         let mut process = Command::new(std::env::current_exe().unwrap())
-            .args([&format!("{path}::play"), "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+            .args([
+                &format!("{path}::play"),
+                "--exact",
+                "--ignored",
+                "--nocapture",
+                "--test-threads=1",
+            ])
             .env(ROLE, format!("{:?} {} {}", self.role, self.url, self.space))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -152,7 +158,13 @@ impl Crew {
 
     fn signal(&self, number: usize, signal: &str) {
         let id = self.members[&number].process.id().to_string();
-        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args([signal, &id])
+                .status()
+                .unwrap()
+                .success()
+        );
     }
 
     pub(super) fn end(&mut self) {
@@ -193,14 +205,20 @@ fn record(conn: &mut Conn, topic: u32, claim: i64) -> Result<i64, LockError> {
         "INSERT INTO acts SELECT {topic}, COALESCE(MAX(n), 0) + 1, {claim} FROM acts WHERE topic = {topic}"
     ))
     .execute(conn)?;
-    Ok(if on::KILL.is_some() { on::session_id(conn) } else { 0 })
+    Ok(if on::KILL.is_some() {
+        on::session_id(conn)
+    } else {
+        0
+    })
 }
 
 #[test]
 #[ignore = "it is the other process of other tests"]
 fn play() {
     let role = std::env::var(ROLE).unwrap();
-    let [role, url, space] = role.split(' ').collect::<Vec<_>>()[..] else { panic!("{role}") };
+    let [role, url, space] = role.split(' ').collect::<Vec<_>>()[..] else {
+        panic!("{role}")
+    };
     let manager = Arc::new(ConnectionManager::<Conn>::new(url));
     loop {
         match role {

@@ -46,7 +46,10 @@ fn survive(role: Role, rounds: usize) {
                     crew.act(holder).expect("a lease outlives a connection");
                     crew.kill(holder);
                 } else {
-                    assert!(crew.act(holder).is_none(), "acted after the loss in round {round}");
+                    assert!(
+                        crew.act(holder).is_none(),
+                        "acted after the loss in round {round}"
+                    );
                 }
             }
         }

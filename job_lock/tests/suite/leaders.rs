@@ -74,21 +74,19 @@ fn a_deposed_leader_is_told_at_once_and_its_fenced_transactions_fail() {
 #[test]
 fn on_doubt_a_leader_concedes_for_good() {
     let db = db_with(&["a"]);
-    let result: Result<(), LockError> = Leader::new(&manager(&db), "a", SHORT)
-        .renew_every(SHORT / 2)
-        .run(
-            || !notes(&db).is_empty(),
-            |term| {
-                // A transaction that holds the row holds up the renewal, and so the leader is in doubt.
-                super::support::while_row_locked(&db, || {
-                    job_test::eventually("it is in doubt", || term.is_lost());
-                });
-                // The database would renew it now.
-                assert!(term.is_lost());
-                note(&mut db.connect(), 1)?;
-                Ok(())
-            },
-        );
+    let result: Result<(), LockError> = Leader::new(&manager(&db), "a", SHORT).renew_every(SHORT / 2).run(
+        || !notes(&db).is_empty(),
+        |term| {
+            // A transaction that holds the row holds up the renewal, and so the leader is in doubt.
+            super::support::while_row_locked(&db, || {
+                job_test::eventually("it is in doubt", || term.is_lost());
+            });
+            // The database would renew it now.
+            assert!(term.is_lost());
+            note(&mut db.connect(), 1)?;
+            Ok(())
+        },
+    );
     result.unwrap();
 }
 

@@ -120,8 +120,7 @@ fn a_joined_synchronize_does_not_wait_for_a_lease() {
     Lock::lease(&manager(&db), "a", LONG, |_| {
         db.connect()
             .transaction(|conn| {
-                let result: Result<(), LockError> =
-                    Lock::on("a").join().synchronize(conn, |_| panic!("ran"));
+                let result: Result<(), LockError> = Lock::on("a").join().synchronize(conn, |_| panic!("ran"));
                 assert!(matches!(result, Err(LockError::Busy(_))), "{result:?}");
                 diesel::QueryResult::Ok(())
             })

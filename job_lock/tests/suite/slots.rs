@@ -57,7 +57,8 @@ fn a_slots_transaction_commits_and_rolls_back() {
     let db = db_with(&[]);
     let mut slot = Slot::claim(&manager(&db), &namespace(&db), 2).unwrap().unwrap();
     slot.check().unwrap();
-    slot.transaction(|conn| Ok::<_, LockError>(note(conn, 1)?)).unwrap();
+    slot.transaction(|conn| Ok::<_, LockError>(note(conn, 1)?))
+        .unwrap();
     let result = slot.transaction(|conn| {
         note(conn, 2)?;
         anyhow::bail!("no");
@@ -72,7 +73,8 @@ fn a_slots_transaction_commits_and_rolls_back() {
         Ok::<_, LockError>(())
     });
     assert!(matches!(ended, Err(LockError::Lost(_))), "{ended:?}");
-    slot.transaction(|conn| Ok::<_, LockError>(note(conn, 4)?)).unwrap();
+    slot.transaction(|conn| Ok::<_, LockError>(note(conn, 4)?))
+        .unwrap();
     slot.check().unwrap();
     assert_eq!(notes(&db), [1, 4]);
 }

@@ -37,7 +37,12 @@ impl PgBouncer {
             );
             std::fs::write(&users, format!("\"{user}\" \"\"\n")).expect("a file of users");
             std::fs::write(&file, text).expect("a configuration");
-            let log = || File::options().create(true).append(true).open(folder.path().join("log"));
+            let log = || {
+                File::options()
+                    .create(true)
+                    .append(true)
+                    .open(folder.path().join("log"))
+            };
             let mut process = command()
                 .arg(&file)
                 .stdin(Stdio::null())
@@ -57,7 +62,10 @@ impl PgBouncer {
                     _folder: folder,
                 };
             }
-            eprintln!("{}", std::fs::read_to_string(folder.path().join("log")).unwrap_or_default());
+            eprintln!(
+                "{}",
+                std::fs::read_to_string(folder.path().join("log")).unwrap_or_default()
+            );
         }
         panic!("PgBouncer does not start");
     }
