@@ -1,9 +1,13 @@
 //! How fast a worker drains a queue, beside a bare loop of the same statements, interleaved in one run.
 //!
 //! `cargo run --release -p bench -- drain [jobs] [rounds]` starts a private PostgreSQL with default durability.
-//! `… -- locks [acquisitions] [rounds]` does so too, for the locks.
+//!
+//! `cargo run --release -p bench -- locks [acquisitions] [rounds]` does so for locks: see `locks.rs`.
+//!
+//! `cargo run --release -p bench -- parallel [rounds]` measures `in_parallel_n`: see `parallel.rs`.
 
 mod locks;
+mod parallel;
 
 use anyhow::{Context, Result, ensure};
 use diesel::prelude::*;
@@ -46,9 +50,13 @@ fn main() -> Result<()> {
         }
         ["locks", rest @ ..] => {
             let number = |at: usize, default| rest.get(at).map_or(Ok(default), |text| text.parse::<usize>());
-            locks::locks(number(0, 4_000)?, number(1, 3)?)
+            locks::locks(number(0, 2_000)?, number(1, 3)?)
         }
-        _ => anyhow::bail!("usage: bench drain [jobs] [rounds] | locks [acquisitions] [rounds]"),
+        ["parallel", rest @ ..] => parallel::run(rest.first().map_or(Ok(3), |text| text.parse())?),
+        ["parallel-memory", items] => parallel::memory(items.parse()?),
+        _ => anyhow::bail!(
+            "usage: bench drain [jobs] [rounds] | bench locks [acquisitions] [rounds] | bench parallel [rounds]"
+        ),
     }
 }
 

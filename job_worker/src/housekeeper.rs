@@ -1,15 +1,15 @@
 use crate::options::jittered;
 use crate::report::add;
 use crate::session::Session;
-use crate::stop::Level;
+use crate::silence::Silence;
 use crate::team::Team;
 use diesel::r2d2::R2D2Connection;
 use job_core::{JobConnection, JobError, Status, housekeeping, release_all};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// How long to sleep when nothing is due.
-const PROMOTE_EVERY: Duration = Duration::from_millis(500);
+/// How long to sleep at most: another process may have scheduled a job that is due sooner than the next one known.
+const PROMOTE_EVERY: Duration = Duration::from_secs(1);
 const RECLAIM_EVERY: Duration = Duration::from_secs(15);
 const PRUNE_EVERY: Duration = Duration::from_secs(60);
 
@@ -17,6 +17,9 @@ const PRUNE_EVERY: Duration = Duration::from_secs(60);
 const PROMOTE_BATCH: i64 = 1_000;
 const RESCUE_BATCH: i64 = 100;
 const PRUNE_BATCH: i64 = 1_000;
+
+/// How many batches the pruner takes before it lets the other tasks have their turn.
+const PRUNE_TURN: usize = 10;
 
 /// How many batches in a row the pruner looks at in vain before it leaves the rest for another time.
 const PRUNE_PATIENCE: u32 = 3;
@@ -42,6 +45,10 @@ impl Timer {
         }
         up
     }
+
+    fn hurry(&mut self) {
+        self.next = Instant::now();
+    }
 }
 
 /// Keeps house until a stop.
@@ -53,32 +60,36 @@ where
     let mut house = Housekeeper {
         team,
         session: team.session("housekeeper"),
-        silent: HashMap::new(),
+        silence: Silence::default(),
         prune_cursors: HashMap::new(),
     };
     let mut rescue = Timer::new(team.options.heartbeat);
     let mut reclaim = Timer::new(RECLAIM_EVERY);
     let mut prune = Timer::new(PRUNE_EVERY);
     while team.stop.is_running() {
-        house.promote();
+        let mut pause = jittered(PROMOTE_EVERY);
+        if let Some(due) = house.promote() {
+            pause = pause.min(due);
+        }
         if rescue.is_up() {
             house.rescue();
         }
-        if reclaim.is_up() {
+        if reclaim.is_up() || team.hands.in_doubt() {
             house.hand_back_lost_claims();
         }
-        if prune.is_up() {
-            house.prune();
+        if prune.is_up() && house.prune() {
+            prune.hurry();
+            continue;
         }
-        team.stop.wait_for(Level::Stopping, jittered(PROMOTE_EVERY));
+        // Ends early when a retry was scheduled here, and at a stop.
+        let _ = team.house_calls.1.recv_timeout(pause);
     }
 }
 
 struct Housekeeper<'a, C: R2D2Connection + 'static, X> {
     team: &'a Team<C, X>,
     session: Session<C>,
-    /// Workers that did not beat, and since when this one has known.
-    silent: HashMap<i64, Instant>,
+    silence: Silence,
     /// How far the pruner has come, by status.
     prune_cursors: HashMap<Status, i64>,
 }
@@ -99,33 +110,34 @@ where
         }
     }
 
-    fn promote(&mut self) {
+    /// Promotes what is due, and gives how long it is until the next one is.
+    fn promote(&mut self) -> Option<Duration> {
         while self.team.stop.is_running() {
-            let Some(moved) = self.call("promote", |conn| housekeeping::promote(conn, PROMOTE_BATCH)) else {
-                return;
-            };
-            if moved > 0 {
-                self.team.wake_for_news();
+            let due = self.call("promote", housekeeping::next_due)?;
+            if due != Some(Duration::ZERO) {
+                return due;
             }
-            if (moved as i64) < PROMOTE_BATCH {
-                return;
+            let moved = self.call("promote", |conn| housekeeping::promote(conn, PROMOTE_BATCH))?;
+            if moved == 0 {
+                // Another worker has the rows.
+                return None;
             }
+            self.team.wake_for_news();
         }
+        None
     }
 
-    /// Declares workers dead that have been silent for long, by the database's clock *and* for two beats of our own time:
-    /// after the machine of all of them has slept, each gets the time to beat again.
+    /// Declares workers dead that have been silent for long by the database's clock, *and* for a beat of our own time; then
+    /// takes back what dead workers held.
     fn rescue(&mut self) {
         let age = self.team.options.rescue_after;
         let Some(silent) = self.call("rescue", |conn| housekeeping::silent_workers(conn, age)) else {
             return;
         };
         let own = self.team.pulse.worker();
-        self.silent.retain(|worker, _| silent.contains(worker));
-        for worker in silent {
-            let since = *self.silent.entry(worker).or_insert_with(Instant::now);
-            if worker != own && self.team.pulse.is_trusted() && since.elapsed() >= self.team.options.heartbeat
-            {
+        let patience = self.team.options.heartbeat;
+        for worker in self.silence.lasting(&silent, Instant::now(), patience) {
+            if worker != own && self.team.pulse.is_trusted() {
                 let dead = self.call("rescue", |conn| housekeeping::declare_dead(conn, worker, age));
                 if dead == Some(true) {
                     log::warn!("gatun: worker {worker} has not beaten for {age:?} and is declared dead");
@@ -147,37 +159,44 @@ where
     fn hand_back_lost_claims(&mut self) {
         let team = self.team;
         let worker = team.pulse.worker();
-        let claiming = team.hands.claiming();
+        let Some(claiming) = team.hands.while_nobody_claims() else {
+            team.hands.set_doubt(true);
+            return;
+        };
         let held = self.call("lost claims", |conn| housekeeping::held_by(conn, worker));
-        let lost: Vec<_> = held
-            .unwrap_or_default()
-            .into_iter()
-            .filter(|ticket| !team.hands.holds(ticket.job_id, ticket.attempts))
-            .collect();
+        let lost = held.map(|held| team.hands.not_held(held));
         drop(claiming);
-        if !lost.is_empty() {
-            log::warn!(
-                "gatun: handing back {} jobs whose claim was not answered",
-                lost.len()
-            );
-            if let Some(released) = self.call("lost claims", |conn| release_all(conn, &lost)) {
+        let released = lost.and_then(|lost| self.call("lost claims", |conn| release_all(conn, &lost)));
+        match released {
+            Some(0) => team.hands.set_doubt(false),
+            Some(released) => {
+                log::warn!("gatun: handed back {released} jobs whose claim was not answered");
                 add(&team.tally.released, released);
+                team.hands.set_doubt(false);
+                team.wake_for_news();
             }
+            None => team.hands.set_doubt(true),
         }
     }
 
-    fn prune(&mut self) {
+    /// Prunes for a turn, and gives whether there may be more.
+    fn prune(&mut self) -> bool {
         let Some(age) = self.team.options.prune_after else {
-            return;
+            return false;
         };
+        let mut turn = 0;
         for status in [Status::Completed, Status::Failed, Status::Cancelled] {
             let mut in_vain = 0;
-            while self.team.stop.is_running() && in_vain < PRUNE_PATIENCE {
+            while in_vain < PRUNE_PATIENCE {
+                if turn == PRUNE_TURN || !self.team.stop.is_running() {
+                    return true;
+                }
+                turn += 1;
                 let after = self.prune_cursors.get(&status).copied().unwrap_or(0);
                 let Some(pruned) = self.call("prune", |conn| {
                     housekeeping::prune(conn, status, age, after, PRUNE_BATCH)
                 }) else {
-                    return;
+                    return false;
                 };
                 in_vain = if pruned.removed > 0 { 0 } else { in_vain + 1 };
                 match pruned.next {
@@ -189,5 +208,6 @@ where
                 }
             }
         }
+        false
     }
 }

@@ -33,12 +33,16 @@ pub(crate) struct Team<C: R2D2Connection + 'static, X> {
     pub(crate) tally: Tally,
     /// Jobs that were claimed and not performed yet.
     pub(crate) unperformed: AtomicUsize,
+    /// How many jobs the performers have taken up, ever.
+    pub(crate) taken: AtomicUsize,
     /// Whether notifications come, so that polling can be slow.
     pub(crate) listening: AtomicBool,
     /// Whether there may be new jobs since the fetcher last looked.
     pub(crate) news: AtomicBool,
     /// Ends the fetcher's wait.
     pub(crate) wakes: (Sender<()>, Receiver<()>),
+    /// Ends the housekeeper's sleep.
+    pub(crate) house_calls: (Sender<()>, Receiver<()>),
 }
 
 impl<C, X> Team<C, X>
@@ -63,6 +67,11 @@ impl<C: R2D2Connection + 'static, X> Team<C, X> {
         if unperformed * 2 <= self.window.size() || unperformed < self.options.threads {
             let _ = self.wakes.0.try_send(());
         }
+    }
+
+    /// Tells the housekeeper that a job was scheduled.
+    pub(crate) fn call_housekeeper(&self) {
+        let _ = self.house_calls.0.try_send(());
     }
 
     /// Tells the fetcher that there may be new jobs.

@@ -90,7 +90,7 @@ impl Perform for Plain {
 
     fn perform(&self, run: &Run<'_, Acks>) -> Result<usize> {
         anyhow::ensure!(
-            self.number % 10 != 0 || run.attempt() > 1,
+            !self.number.is_multiple_of(10) || run.attempt() > 1,
             "not at the first attempt"
         );
         run.context().note("plain", run.job_id());

@@ -1,0 +1,28 @@
+//! The shop as its customers meet it: over HTTP, with its three processes, once for each database that is enabled.
+#![allow(clippy::duplicate_mod)] // One suite, compiled once for each database.
+
+mod shared;
+
+#[cfg(feature = "postgres")]
+#[path = "."]
+mod postgres {
+    use job_test::postgres::Db;
+    #[path = "suite/mod.rs"]
+    mod suite;
+}
+
+#[cfg(feature = "mysql")]
+#[path = "."]
+mod mysql {
+    use job_test::mysql::Db;
+    #[path = "suite/mod.rs"]
+    mod suite;
+}
+
+#[cfg(feature = "sqlite")]
+#[path = "."]
+mod sqlite {
+    use job_test::sqlite::Db;
+    #[path = "suite/mod.rs"]
+    mod suite;
+}

@@ -1,0 +1,2 @@
+pub(crate) mod customer;
+pub(crate) mod process;

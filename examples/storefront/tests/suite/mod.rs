@@ -1,0 +1,4 @@
+use super::Db;
+
+mod buying;
+mod form;
