@@ -2,8 +2,11 @@
 //!
 //! `cargo run --release -p bench -- drain [jobs] [rounds]` starts a private PostgreSQL with default durability.
 //!
+//! `cargo run --release -p bench -- locks [acquisitions] [rounds]` does so for locks: see `locks.rs`.
+//!
 //! `cargo run --release -p bench -- parallel [rounds]` measures `in_parallel_n`: see `parallel.rs`.
 
+mod locks;
 mod parallel;
 
 use anyhow::{Context, Result, ensure};
@@ -45,9 +48,15 @@ fn main() -> Result<()> {
             let number = |at: usize, default| rest.get(at).map_or(Ok(default), |text| text.parse::<usize>());
             drain(number(0, 50_000)?, number(1, 3)?)
         }
+        ["locks", rest @ ..] => {
+            let number = |at: usize, default| rest.get(at).map_or(Ok(default), |text| text.parse::<usize>());
+            locks::locks(number(0, 2_000)?, number(1, 3)?)
+        }
         ["parallel", rest @ ..] => parallel::run(rest.first().map_or(Ok(3), |text| text.parse())?),
         ["parallel-memory", items] => parallel::memory(items.parse()?),
-        _ => anyhow::bail!("usage: bench drain [jobs] [rounds] | bench parallel [rounds]"),
+        _ => anyhow::bail!(
+            "usage: bench drain [jobs] [rounds] | bench locks [acquisitions] [rounds] | bench parallel [rounds]"
+        ),
     }
 }
 

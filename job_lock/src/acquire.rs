@@ -2,20 +2,39 @@
 
 use crate::backend::{LockBackend, RowLock};
 use crate::wait::Patience;
-use crate::{LockConnection, LockError, LockOptions, Wait, create, owner};
+use crate::{LockConnection, LockError, LockOptions, Wait, create, lease, owner};
 use diesel::connection::TransactionManager;
 use diesel::result::{Error, QueryResult};
 use job_db::{Database, Fault, roll_back_to, transaction_depth};
 use std::time::Duration;
 
-pub(crate) type Tokens<'a> = Vec<(&'a str, i64)>;
+/// The locks that a transaction holds.
+#[derive(Default)]
+pub(crate) struct Tokens<'a> {
+    pub(crate) tokens: Vec<(&'a str, i64)>,
+    /// The transaction's number, where the database has told it.
+    pub(crate) transaction: Option<i64>,
+}
 
 /// What came of reaching for one lock.
 enum Attempt {
     Token(i64),
     Held,
+    Leased,
     Missing,
     Stale,
+}
+
+/// Why not all locks were had: a lease ends otherwise than a transaction, which has a queue.
+enum Failure {
+    Leased(String),
+    Error(LockError),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Error(error.into())
+    }
 }
 
 /// Opens a transaction that holds all locks, or a savepoint in the caller's. After an error the caller rolls back.
@@ -41,12 +60,17 @@ fn in_own_transaction<'a, C: LockConnection>(
     patience: &Patience,
 ) -> Result<Tokens<'a>, LockError> {
     loop {
-        let error = match take_all(options, conn, owner) {
+        let failure = match take_all(options, conn, owner) {
             Ok(tokens) => return Ok(tokens),
-            Err(error) => error,
+            Err(failure) => failure,
         };
         // Nothing stays open or held while the thread sleeps.
         roll_back_to(conn, 0);
+        let error = match failure {
+            Failure::Leased(_) if patience.pause(lease::PAUSE) => continue,
+            Failure::Leased(name) => return Err(LockError::Busy(name)),
+            Failure::Error(error) => error,
+        };
         match error {
             LockError::Unknown(name) if options.create_missing => {
                 create::create_patiently(conn, &name, patience)?;
@@ -70,18 +94,43 @@ fn take_all<'a, C: LockConnection>(
     options: &LockOptions<'a>,
     conn: &mut C,
     owner: &str,
-) -> Result<Tokens<'a>, LockError> {
-    C::Db::begin(conn)?;
-    let mut tokens = Tokens::new();
+) -> Result<Tokens<'a>, Failure> {
+    if in_queue::<C>(options) {
+        C::Db::begin_to_take(conn)?;
+    } else {
+        C::Db::begin(conn)?;
+    }
+    let mut tokens = Tokens::default();
     for &name in &options.names {
         let attempt = if in_queue::<C>(options) {
-            C::Db::take(conn, name, owner).map(|token| token.map_or(Attempt::Missing, Attempt::Token))
+            take_in_queue(conn, name, owner, &mut tokens.transaction)
         } else {
             take_row(conn, name, owner, Some(Duration::ZERO))
         };
-        tokens.push((name, token::<C>(attempt, name)?));
+        if let Ok(Attempt::Leased) = attempt {
+            return Err(Failure::Leased(name.to_owned()));
+        }
+        tokens
+            .tokens
+            .push((name, token::<C>(attempt, name).map_err(Failure::Error)?));
     }
     Ok(tokens)
+}
+
+fn take_in_queue<C: LockConnection>(
+    conn: &mut C,
+    name: &str,
+    owner: &str,
+    transaction: &mut Option<i64>,
+) -> QueryResult<Attempt> {
+    Ok(match C::Db::take(conn, name, owner)? {
+        Some(taken) => {
+            *transaction = taken.transaction;
+            Attempt::Token(taken.token)
+        }
+        None if C::Db::exists(conn, name)? => Attempt::Leased,
+        None => Attempt::Missing,
+    })
 }
 
 fn in_callers_transaction<'a, C: LockConnection>(
@@ -93,10 +142,14 @@ fn in_callers_transaction<'a, C: LockConnection>(
     let depth = transaction_depth(conn);
     // The savepoint lets the caller's transaction go on after an error.
     C::TransactionManager::begin_transaction(conn)?;
-    let mut tokens = Tokens::new();
+    let mut tokens = Tokens::default();
     for &name in &options.names {
         let token = loop {
             let attempt = take_row(conn, name, owner, patience.left());
+            // No wait for the end of a lease: on MySQL this transaction keeps the row locked, and so would end it.
+            if let Ok(Attempt::Leased) = attempt {
+                return Err(LockError::Busy(name.to_owned()));
+            }
             match token::<C>(attempt, name) {
                 Err(LockError::Busy(_)) if !in_queue::<C>(options) && patience.pause(C::Db::PAUSE) => {}
                 Err(LockError::Database(error)) => {
@@ -106,7 +159,7 @@ fn in_callers_transaction<'a, C: LockConnection>(
                 other => break other?,
             }
         };
-        tokens.push((name, token));
+        tokens.tokens.push((name, token));
     }
     Ok(tokens)
 }
@@ -125,6 +178,7 @@ fn take_row<C: LockConnection>(
         } if owner::is_active(&holder) => Attempt::Token(token),
         RowLock::Taken { .. } => C::Db::advance(conn, name, owner)?.map_or(Attempt::Missing, Attempt::Token),
         RowLock::Held => Attempt::Held,
+        RowLock::Leased => Attempt::Leased,
         RowLock::Missing => Attempt::Missing,
         RowLock::Stale => Attempt::Stale,
     })
@@ -132,10 +186,10 @@ fn take_row<C: LockConnection>(
 
 /// Inside a closure that holds all locks already, opens a savepoint; anywhere else in a transaction it is an error.
 fn inline<'a, C: LockConnection>(options: &LockOptions<'a>, conn: &mut C) -> Result<Tokens<'a>, LockError> {
-    let mut tokens = Tokens::new();
+    let mut tokens = Tokens::default();
     for &name in &options.names {
         match held_token(conn, name)? {
-            Some(token) => tokens.push((name, token)),
+            Some(token) => tokens.tokens.push((name, token)),
             None if options.join => return Err(LockError::CreateInTransaction(name.to_owned())),
             None => return Err(LockError::InTransaction(name.to_owned())),
         }
@@ -155,7 +209,7 @@ fn held_token<C: LockConnection>(conn: &mut C, name: &str) -> QueryResult<Option
 fn token<C: LockConnection>(attempt: QueryResult<Attempt>, name: &str) -> Result<i64, LockError> {
     match attempt {
         Ok(Attempt::Token(token)) => Ok(token),
-        Ok(Attempt::Held) => Err(LockError::Busy(name.to_owned())),
+        Ok(Attempt::Held | Attempt::Leased) => Err(LockError::Busy(name.to_owned())),
         Ok(Attempt::Missing) => Err(LockError::Unknown(name.to_owned())),
         Ok(Attempt::Stale) => Err(LockError::Serialization(name.to_owned())),
         Err(error) => Err(LockError::taking::<C::Db>(error, name)),

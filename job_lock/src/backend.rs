@@ -1,7 +1,12 @@
+pub(crate) mod lease;
+pub(crate) mod slot;
+
+use self::lease::LeaseBackend;
+use self::slot::SlotBackend;
 use crate::LockRow;
-use diesel::connection::LoadConnection;
+use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::result::{Error, QueryResult};
-use job_db::Database;
+use job_db::{Database, Fault};
 use std::time::Duration;
 
 /// What a transaction sees when it reaches for a lock's row.
@@ -16,10 +21,30 @@ pub enum RowLock {
     },
     /// Another transaction has it.
     Held,
+    /// This transaction has the row now, but it is under a lease.
+    Leased,
     /// There is no such row.
     Missing,
     /// The row can be had no more in this transaction, which has looked at the database before another one changed it.
     Stale,
+}
+
+/// What a transaction has that took a lock by waiting in the queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken {
+    /// The fencing token.
+    pub token: i64,
+    /// The transaction's number, where the database has such a thing.
+    pub transaction: Option<i64>,
+}
+
+impl Taken {
+    pub(crate) fn token(token: i64) -> Self {
+        Self {
+            token,
+            transaction: None,
+        }
+    }
 }
 
 /// How transactions stood in each other's way.
@@ -33,7 +58,7 @@ pub enum Clash {
 
 /// What locks need of a database, implemented for Diesel's `Pg`, `Mysql` and `Sqlite`. It is sealed by [`Database`], and
 /// none of its methods is for users.
-pub trait LockBackend: Database {
+pub trait LockBackend: Database + LeaseBackend + SlotBackend {
     /// How long to pause between two looks at a lock that is held, on average.
     #[doc(hidden)]
     const PAUSE: Duration;
@@ -48,13 +73,34 @@ pub trait LockBackend: Database {
     where
         C: LoadConnection<Backend = Self>;
 
-    /// Takes the row by writing the next token, and waits in the database's queue for it. `None`: there is no row.
+    /// Begins a transaction that [`take`](LockBackend::take) comes next in, which may then see to the isolation level.
     #[doc(hidden)]
-    fn take<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Option<i64>>
+    fn begin_to_take<C>(conn: &mut C) -> QueryResult<()>
     where
         C: LoadConnection<Backend = Self>,
     {
-        Self::advance(conn, name, owner)
+        Self::begin(conn)
+    }
+
+    /// Commits the transaction, if it is the one in which `owner` took the row: a database may have rolled it back after an
+    /// error that somebody swallowed, and COMMIT would say nothing then. `false`: it is not, or it has failed.
+    /// `transaction` is what [`take`](LockBackend::take) gave.
+    #[doc(hidden)]
+    fn commit_as<C>(conn: &mut C, name: &str, owner: &str, _transaction: Option<i64>) -> QueryResult<bool>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        commit_if_seen(conn, name, owner)
+    }
+
+    /// Takes the row by writing the next token, and waits in the database's queue for it. `None`: there is no row, or it
+    /// is under a lease.
+    #[doc(hidden)]
+    fn take<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Option<Taken>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Ok(Self::advance(conn, name, owner)?.map(Taken::token))
     }
 
     /// Takes the row and writes nothing. It waits as long as it must where `limit` is `None`; else at most as long as
@@ -64,7 +110,7 @@ pub trait LockBackend: Database {
     where
         C: LoadConnection<Backend = Self>;
 
-    /// Writes the next token and the owner, and gives the token. `None`: there is no row.
+    /// Writes the next token and the owner, and gives the token. `None`: there is no row, or it is under a lease.
     #[doc(hidden)]
     fn advance<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Option<i64>>
     where
@@ -118,4 +164,19 @@ where
     C::Backend: LockBackend,
 {
     type Db = C::Backend;
+}
+
+/// Commits, if this transaction sees the owner that only the one sees that wrote it.
+pub(crate) fn commit_if_seen<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<bool>
+where
+    C: LoadConnection,
+    C::Backend: LockBackend,
+{
+    match C::Backend::seen(conn, name) {
+        Ok(Some((_, seen))) if seen == owner => {}
+        Err(error) if C::Backend::fault(&error) == Fault::Disconnected => return Err(error),
+        _ => return Ok(false),
+    }
+    C::TransactionManager::commit_transaction(conn)?;
+    Ok(true)
 }

@@ -2,6 +2,7 @@ use crate::backend::{Clash, LockBackend};
 use crate::name::MAX_BYTES;
 use diesel::result::Error;
 use job_db::Fault;
+use std::time::Duration;
 
 /// Why a lock was not had, or what it protected was not committed. In every case nothing of the closure's writes is kept.
 ///
@@ -64,6 +65,66 @@ pub enum LockError {
          hand on the errors of statements in the closure, and leave COMMIT and ROLLBACK to the lock"
     )]
     Lost(String),
+
+    /// The lease is another's, or may be: it was not renewed in time. What was done in [`Lease::transaction`](crate::Lease::transaction)
+    /// before is done; anything else may have been done beside another holder.
+    #[error(
+        "lease {0:?} was lost, or nobody could confirm in time that it was not: another may hold it by now, and what was \
+         done outside its fenced transactions may have been done twice"
+    )]
+    LeaseLost(String),
+
+    /// The time to live of a lease is not at least twice the interval of its renewal, or is below 10 milliseconds, or above a
+    /// year.
+    #[error(
+        "a lease of {ttl:?} that is renewed every {renew_every:?} is none: its time must be at least twice that, \
+         and between 10 ms and a year"
+    )]
+    InvalidTtl {
+        /// How long the lease was to last.
+        ttl: Duration,
+        /// How often it was to be renewed.
+        renew_every: Duration,
+    },
+
+    /// The session that had the slot has it no more: it was ended, or somebody has freed the lock in it.
+    #[error(
+        "slot {number} of {namespace:?} was lost with its session: stop working on it, and claim another"
+    )]
+    SlotLost {
+        /// The slots' namespace.
+        namespace: String,
+        /// The slot's number.
+        number: u32,
+    },
+
+    /// The server's sessions are shared among connections, as by a proxy in transaction mode; a lock of a session's would
+    /// then be anybody's.
+    #[error(
+        "the connections for slots {0:?} go through a proxy that gives one server session to several clients (such as \
+         pgbouncer with pool_mode = transaction), where a session's lock is nobody's: connect to the server itself \
+         or through a pool in session mode, or use a lease"
+    )]
+    SharedSession(String),
+
+    /// The server could not say whether a slot is free: it is out of memory, or was told to end the session.
+    #[error("the server gave no answer about a slot of {0:?}: try again on a new connection")]
+    NoAnswer(String),
+
+    /// There can be no such set of slots.
+    #[error(
+        "there are no {of} slots in {namespace:?}: give a namespace of 1 to 200 bytes, none of which is zero, and 1 to 65536 slots"
+    )]
+    InvalidSlots {
+        /// The slots' namespace.
+        namespace: String,
+        /// How many there were to be.
+        of: u32,
+    },
+
+    /// There was no connection to be had.
+    #[error("no connection to the database: {0}")]
+    NoConnection(String),
 
     /// No lock can have this name.
     #[error("no lock can be named {name:?}: a name has 1 to {MAX_BYTES} bytes, none of which is zero")]

@@ -1,5 +1,6 @@
 use crate::backend::LockBackend;
-use crate::{LockConnection, LockError, LockOptions, LockRow, Locked, create};
+use crate::{Connect, Lease, LeaseOptions, LockConnection, LockError, LockOptions, LockRow, Locked, create};
+use std::time::Duration;
 
 /// Named locks: a row of the table `locks` is a mutex. See [the crate](crate) for what they guarantee.
 #[derive(Clone, Copy, Debug)]
@@ -123,6 +124,66 @@ impl Lock {
     /// Several locks to be taken with options, for one transaction.
     pub fn on_all<'a>(names: impl IntoIterator<Item = &'a str>) -> LockOptions<'a> {
         LockOptions::new(names.into_iter().collect())
+    }
+
+    /// Takes the lock by a lease, waits for it as long as it must, runs `closure` with **no transaction open**, and gives the
+    /// lease back. It is for work that takes longer than a transaction should.
+    ///
+    /// While the closure runs, a thread renews the lease three times in every `ttl`, on a connection of its own. It ends
+    /// before this returns, unless its connection hangs. If this process dies, the lease ends by itself after at most `ttl`,
+    /// by the database's clock; no other clock matters.
+    ///
+    /// A lease and [`synchronize`](Lock::synchronize) on the same name exclude each other. A lease is not re-entrant: to ask
+    /// for it again inside is to wait for oneself.
+    ///
+    /// ```
+    /// # #[cfg(feature = "sqlite")]
+    /// # fn main() -> Result<(), job_lock::LockError> {
+    /// # let db = job_test::sqlite::Db::new();
+    /// # let manager = std::sync::Arc::new(db.manager());
+    /// use job_lock::{Lock, LockError};
+    /// use std::time::Duration;
+    ///
+    /// # let conn = &mut db.connect();
+    /// Lock::create(conn, "nightly-import")?;
+    /// let files = Lock::lease(&manager, "nightly-import", Duration::from_secs(30), |lease| {
+    ///     let mut files = 0;
+    ///     for _file in ["a.csv", "b.csv"] {
+    ///         lease.check()?; // before each step that must not be taken beside another holder
+    ///         files += 1;
+    ///     }
+    ///     Ok::<_, LockError>(files)
+    /// })?;
+    /// assert_eq!(files, 2);
+    /// # Ok(())
+    /// # }
+    /// # #[cfg(not(feature = "sqlite"))]
+    /// # fn main() {}
+    /// ```
+    ///
+    /// # Errors
+    /// The closure's, as it is; [`LockError::LeaseLost`] where the lease was lost or nobody could confirm that it was not,
+    /// **also where the closure succeeded**; [`LockError::Unknown`]; [`LockError::InvalidTtl`];
+    /// [`LockError::NoConnection`]; or the database's.
+    ///
+    /// # Panics
+    /// When the closure does, after the lease was given back.
+    pub fn lease<M, T, E>(
+        connections: &M,
+        name: &str,
+        ttl: Duration,
+        closure: impl FnOnce(&Lease<M>) -> Result<T, E>,
+    ) -> Result<T, E>
+    where
+        M: Connect,
+        E: From<LockError>,
+    {
+        Self::lease_on(name, ttl).hold(connections, closure)
+    }
+
+    /// A lease to be taken with options.
+    pub fn lease_on(name: &str, ttl: Duration) -> LeaseOptions {
+        LeaseOptions::new(name, ttl)
     }
 
     /// All locks by name, who holds them and since when, as far as the database shows it: see [`LockRow`]. It locks

@@ -1,4 +1,7 @@
-use crate::backend::{Clash, LockBackend, RowLock};
+mod lease;
+mod slot;
+
+use crate::backend::{Clash, LockBackend, RowLock, Taken};
 use crate::{LockRow, LockState};
 use chrono::{DateTime, Utc};
 use diesel::connection::{LoadConnection, TransactionManager};
@@ -8,22 +11,27 @@ use diesel::result::{DatabaseErrorKind, Error};
 use job_db::{Database, Fault};
 use std::time::Duration;
 
+/// The row is under no lease that goes on.
+const FREE: &str = "(expires_at IS NULL OR expires_at <= UTC_TIMESTAMP(6))";
+
 job_db::statement! {
     // The connection's number is for a person who may have to kill it.
     struct Advance<'a> on Mysql { name: &'a [u8] => Binary, owner: &'a str => Text } -> ();
     "UPDATE locks SET token = token + 1, owner = CONCAT(" owner ", '/', CONNECTION_ID()), acquired_at = UTC_TIMESTAMP(6),
        expires_at = NULL
-     WHERE name = " name
+     WHERE name = " name " AND " {FREE}
 }
 
 job_db::statement! {
-    struct LockRowWaiting<'a> on Mysql { name: &'a [u8] => Binary } -> (BigInt, Nullable<Text>);
-    "SELECT token, TRIM(TRAILING CONCAT('/', CONNECTION_ID()) FROM owner) FROM locks WHERE name = " name " FOR UPDATE"
+    struct LockRowWaiting<'a> on Mysql { name: &'a [u8] => Binary } -> (BigInt, Nullable<Text>, Bool);
+    "SELECT token, TRIM(TRAILING CONCAT('/', CONNECTION_ID()) FROM owner), " {FREE} "
+     FROM locks WHERE name = " name " FOR UPDATE"
 }
 
 job_db::statement! {
-    struct LockRowAtOnce<'a> on Mysql { name: &'a [u8] => Binary } -> (BigInt, Nullable<Text>);
-    "SELECT token, TRIM(TRAILING CONCAT('/', CONNECTION_ID()) FROM owner) FROM locks WHERE name = " name "
+    struct LockRowAtOnce<'a> on Mysql { name: &'a [u8] => Binary } -> (BigInt, Nullable<Text>, Bool);
+    "SELECT token, TRIM(TRAILING CONCAT('/', CONNECTION_ID()) FROM owner), " {FREE} "
+     FROM locks WHERE name = " name "
      FOR UPDATE SKIP LOCKED"
 }
 
@@ -33,8 +41,9 @@ job_db::statement! {
 }
 
 job_db::statement! {
-    struct LockRowOrFail<'a> on Mysql { name: &'a [u8] => Binary } -> (BigInt, Nullable<Text>);
-    "SELECT token, TRIM(TRAILING CONCAT('/', CONNECTION_ID()) FROM owner) FROM locks WHERE name = " name " FOR UPDATE NOWAIT"
+    struct LockRowOrFail<'a> on Mysql { name: &'a [u8] => Binary } -> (BigInt, Nullable<Text>, Bool);
+    "SELECT token, TRIM(TRAILING CONCAT('/', CONNECTION_ID()) FROM owner), " {FREE} "
+     FROM locks WHERE name = " name " FOR UPDATE NOWAIT"
 }
 
 job_db::statement! {
@@ -44,9 +53,10 @@ job_db::statement! {
 
 job_db::statement! {
     struct List on Mysql {} -> (
-        Binary, BigInt, Nullable<Text>, Nullable<job_db::Instant>, Nullable<job_db::Instant>
+        Binary, BigInt, Nullable<Text>, Nullable<job_db::Instant>, Nullable<job_db::Instant>, Bool
     );
-    "SELECT name, token, owner, acquired_at, expires_at FROM locks ORDER BY name"
+    "SELECT name, token, owner, acquired_at, expires_at, COALESCE(expires_at > UTC_TIMESTAMP(6), FALSE)
+     FROM locks ORDER BY name"
 }
 
 /// Every session has a limit of 50 seconds, which nobody chose. Where the server does not look for deadlocks, the
@@ -78,15 +88,20 @@ where
     .optional()
 }
 
+/// Token, owner, and whether it is free.
+type Row = (i64, Option<String>, bool);
+
 /// A locking read sees what is committed now, and so does an UPDATE. Where a plain read sees something else, the closure
 /// would work on a snapshot from before the last holder's commit.
-fn taken<C>(conn: &mut C, name: &str, row: (i64, Option<String>)) -> QueryResult<RowLock>
+fn taken<C>(conn: &mut C, name: &str, row: Row) -> QueryResult<RowLock>
 where
     C: LoadConnection<Backend = Mysql>,
 {
     let plain = token(conn, name)?;
-    let (token, owner) = row;
-    Ok(if plain == Some(token) {
+    let (token, owner, is_free) = row;
+    Ok(if !is_free {
+        RowLock::Leased
+    } else if plain == Some(token) {
         RowLock::Taken { token, owner }
     } else {
         RowLock::Stale
@@ -131,11 +146,12 @@ impl LockBackend for Mysql {
         C::TransactionManager::begin_transaction(conn)
     }
 
-    fn take<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Option<i64>>
+    fn take<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Option<Taken>>
     where
         C: LoadConnection<Backend = Self>,
     {
-        with_no_wait_limit(conn, |conn| Self::advance(conn, name, owner))
+        let token = with_no_wait_limit(conn, |conn| Self::advance(conn, name, owner))?;
+        Ok(token.map(Taken::token))
     }
 
     fn lock_row<C>(conn: &mut C, name: &str, limit: Option<Duration>) -> QueryResult<RowLock>
@@ -143,7 +159,7 @@ impl LockBackend for Mysql {
         C: LoadConnection<Backend = Self>,
     {
         let bytes = name.as_bytes();
-        let row: Option<(i64, Option<String>)> = match limit {
+        let row: Option<Row> = match limit {
             None => with_no_wait_limit(conn, |conn| {
                 LockRowWaiting { name: bytes }.get_result(conn).optional()
             })?,
@@ -177,12 +193,12 @@ impl LockBackend for Mysql {
     {
         // A plain read would be dirty at READ UNCOMMITTED, and wait for the holder at SERIALIZABLE. Whose row it is keeps its
         // lock; a free one is locked until the end of a transaction that had no business here.
-        let row: Option<(i64, Option<String>)> = LockRowAtOnce {
+        let row: Option<Row> = LockRowAtOnce {
             name: name.as_bytes(),
         }
         .get_result(conn)
         .optional()?;
-        Ok(row.and_then(|(token, owner)| Some((token, owner?))))
+        Ok(row.and_then(|(token, owner, _)| Some((token, owner?))))
     }
 
     fn exists<C>(conn: &mut C, name: &str) -> QueryResult<bool>
@@ -247,6 +263,7 @@ type Listed = (
     Option<String>,
     Option<DateTime<Utc>>,
     Option<DateTime<Utc>>,
+    bool,
 );
 
 fn read<C>(conn: &mut C, state: LockState) -> QueryResult<Vec<LockRow>>
@@ -256,13 +273,15 @@ where
     let rows: Vec<Listed> = List {}.load(conn)?;
     Ok(rows
         .into_iter()
-        .map(|(name, token, owner, acquired_at, expires_at)| LockRow {
-            name: String::from_utf8_lossy(&name).into_owned(),
-            token,
-            state,
-            owner,
-            acquired_at,
-            expires_at,
-        })
+        .map(
+            |(name, token, owner, acquired_at, expires_at, is_leased)| LockRow {
+                name: String::from_utf8_lossy(&name).into_owned(),
+                token,
+                state: if is_leased { LockState::Held } else { state },
+                owner,
+                acquired_at,
+                expires_at,
+            },
+        )
         .collect())
 }

@@ -59,6 +59,8 @@ impl<'a> LockOptions<'a> {
     /// date; at REPEATABLE READ and above that may also come of a wait for the holder. (At READ UNCOMMITTED what else the
     /// closure sees is the caller's own affair.)
     ///
+    /// A lease on the name is not waited for: it is [`LockError::Busy`] at once.
+    ///
     /// Where the connection is in no transaction, this changes nothing.
     pub fn join(mut self) -> Self {
         self.join = true;

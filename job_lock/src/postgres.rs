@@ -1,27 +1,43 @@
-use crate::backend::{Clash, LockBackend, RowLock};
+mod lease;
+mod slot;
+
+use crate::alone::in_transaction;
+use crate::backend::{Clash, LockBackend, RowLock, Taken, commit_if_seen};
 use crate::{LockRow, LockState};
 use chrono::{DateTime, Utc};
 use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::pg::Pg;
 use diesel::prelude::*;
 use diesel::result::{DatabaseErrorKind, Error};
+use job_db::{Database, Fault, roll_back_to, transaction_depth};
 use std::time::Duration;
+
+/// The row is under no lease that goes on.
+const FREE: &str = "(expires_at IS NULL OR expires_at <= clock_timestamp())";
 
 job_db::statement! {
     // clock_timestamp(), since now() is from before the wait. After a wait PostgreSQL computes the row anew.
     struct Advance<'a> on Pg { name: &'a str => Text, owner: &'a str => Text } -> BigInt;
     "UPDATE locks SET token = token + 1, owner = " owner ", acquired_at = clock_timestamp(), expires_at = NULL
-     WHERE name = " name " RETURNING token"
+     WHERE name = " name " AND " {FREE} " RETURNING token"
 }
 
 job_db::statement! {
-    struct LockRowWaiting<'a> on Pg { name: &'a str => Text } -> (BigInt, Nullable<Text>);
-    "SELECT token, owner FROM locks WHERE name = " name " FOR UPDATE"
+    // With a look at the isolation level, which a statement of its own would set in vain for nearly all sessions.
+    struct Take<'a> on Pg { name: &'a str => Text, owner: &'a str => Text } -> (BigInt, BigInt, Bool);
+    "UPDATE locks SET token = token + 1, owner = " owner ", acquired_at = clock_timestamp(), expires_at = NULL
+     WHERE name = " name " AND " {FREE} "
+     RETURNING token, txid_current(), current_setting('transaction_isolation') = 'read committed'"
 }
 
 job_db::statement! {
-    struct LockRowAtOnce<'a> on Pg { name: &'a str => Text } -> (BigInt, Nullable<Text>);
-    "SELECT token, owner FROM locks WHERE name = " name " FOR UPDATE SKIP LOCKED"
+    struct LockRowWaiting<'a> on Pg { name: &'a str => Text } -> (BigInt, Nullable<Text>, Bool);
+    "SELECT token, owner, " {FREE} " FROM locks WHERE name = " name " FOR UPDATE"
+}
+
+job_db::statement! {
+    struct LockRowAtOnce<'a> on Pg { name: &'a str => Text } -> (BigInt, Nullable<Text>, Bool);
+    "SELECT token, owner, " {FREE} " FROM locks WHERE name = " name " FOR UPDATE SKIP LOCKED"
 }
 
 job_db::statement! {
@@ -44,9 +60,9 @@ job_db::statement! {
     // holds a lock on its own number. So this finds the holders and locks nothing, which a probe would.
     struct List on Pg {} -> (
         Text, BigInt, Nullable<Text>, Nullable<job_db::Instant>, Nullable<job_db::Instant>,
-        Bool, Nullable<Text>, Nullable<job_db::Instant>
+        Bool, Bool, Nullable<Text>, Nullable<job_db::Instant>
     );
-    "SELECT l.name, l.token, l.owner, l.acquired_at, l.expires_at, p.locktype IS NOT NULL,
+    "SELECT l.name, l.token, l.owner, l.acquired_at, l.expires_at, coalesce(l.expires_at > clock_timestamp(), false), p.locktype IS NOT NULL,
             concat_ws(' ', nullif(a.application_name, ''), 'pid ' || p.pid, host(a.client_addr) || ':' || a.client_port),
             a.xact_start
      FROM locks l
@@ -62,6 +78,7 @@ type Listed = (
     Option<String>,
     Option<DateTime<Utc>>,
     Option<DateTime<Utc>>,
+    bool,
     bool,
     Option<String>,
     Option<DateTime<Utc>>,
@@ -79,16 +96,62 @@ impl LockBackend for Pg {
         conn.batch_execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
     }
 
+    fn begin_to_take<C>(conn: &mut C) -> QueryResult<()>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        C::TransactionManager::begin_transaction(conn)
+    }
+
+    fn take<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Option<Taken>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let row: QueryResult<Option<(i64, i64, bool)>> = Take { name, owner }.get_result(conn).optional();
+        match row {
+            Ok(Some((token, transaction, true))) => Ok(Some(Taken {
+                token,
+                transaction: Some(transaction),
+            })),
+            Ok(None) => Ok(None),
+            // At another level, which only the first lock of a transaction can find.
+            Ok(Some((_, _, false))) => take_again(conn, name, owner),
+            Err(error) if matches!(Self::clash(&error), Some(Clash::Stale)) => take_again(conn, name, owner),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn commit_as<C>(conn: &mut C, name: &str, owner: &str, transaction: Option<i64>) -> QueryResult<bool>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let Some(transaction) = transaction else {
+            return commit_if_seen(conn, name, owner);
+        };
+        // One round trip. In another transaction the first statement divides by zero, and in a failed one it fails too.
+        // After an error at COMMIT no transaction is open.
+        let result = conn.batch_execute(&format!(
+            "SELECT 1 / (txid_current() = {transaction})::int; COMMIT"
+        ));
+        match result {
+            Ok(()) => Ok(true),
+            Err(error) if Self::fault(&error) == Fault::Disconnected => Err(error),
+            Err(error) if transaction_depth(conn) == 0 => Err(error),
+            Err(_) => Ok(false),
+        }
+    }
+
     fn lock_row<C>(conn: &mut C, name: &str, limit: Option<Duration>) -> QueryResult<RowLock>
     where
         C: LoadConnection<Backend = Self>,
     {
-        let row: Option<(i64, Option<String>)> = match limit {
+        let row: Option<(i64, Option<String>, bool)> = match limit {
             None => LockRowWaiting { name }.get_result(conn).optional()?,
             Some(_) => LockRowAtOnce { name }.get_result(conn).optional()?,
         };
         Ok(match row {
-            Some((token, owner)) => RowLock::Taken { token, owner },
+            Some((token, owner, true)) => RowLock::Taken { token, owner },
+            Some(_) => RowLock::Leased,
             None if limit.is_some() && Self::exists(conn, name)? => RowLock::Held,
             None => RowLock::Missing,
         })
@@ -126,7 +189,12 @@ impl LockBackend for Pg {
     where
         C: LoadConnection<Backend = Self>,
     {
-        let rows: Vec<Listed> = List {}.load(conn)?;
+        let load = |conn: &mut C| List {}.load::<Listed>(conn);
+        let rows = if job_db::transaction_depth(conn) > 0 {
+            load(conn)
+        } else {
+            in_transaction(conn, load)
+        }?;
         Ok(rows.into_iter().map(row).collect())
     }
 
@@ -148,17 +216,30 @@ impl LockBackend for Pg {
     }
 }
 
+fn take_again<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Option<Taken>>
+where
+    C: LoadConnection<Backend = Pg>,
+{
+    roll_back_to(conn, 0);
+    Pg::begin(conn)?;
+    Ok(Pg::advance(conn, name, owner)?.map(Taken::token))
+}
+
 fn row(listed: Listed) -> LockRow {
-    let (name, token, owner, acquired_at, expires_at, is_held, holder, since) = listed;
+    let (name, token, owner, acquired_at, expires_at, is_leased, is_held, holder, since) = listed;
     let last = LockRow {
         name,
         token,
-        state: LockState::Free,
+        state: if is_leased {
+            LockState::Held
+        } else {
+            LockState::Free
+        },
         owner,
         acquired_at,
         expires_at,
     };
-    if !is_held {
+    if is_leased || !is_held {
         return last;
     }
     LockRow {

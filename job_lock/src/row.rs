@@ -11,7 +11,9 @@ use chrono::{DateTime, Utc};
 /// | MySQL, MariaDB | exact; `Unknown` inside a transaction | as the holder wrote them: host, process, thread, something random, and the number of its connection |
 /// | SQLite | `Unknown` | of the last holder that has committed |
 ///
-/// In a row that is not held, they are those of the last holder that has committed.
+/// A lease that goes on is `Held` on all of them, with its owner, since it is committed; and so is the time that
+/// [`lock_at_least`](crate::LeaseOptions::lock_at_least) adds. In a row that is not held, they are those of the last holder
+/// that has committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LockRow {

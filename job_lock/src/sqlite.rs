@@ -1,3 +1,5 @@
+mod lease;
+
 use crate::backend::{Clash, LockBackend, RowLock};
 use crate::{LockRow, LockState};
 use chrono::{DateTime, Utc};
@@ -8,16 +10,19 @@ use diesel::sqlite::Sqlite;
 use job_db::{Database, Fault};
 use std::time::{Duration, Instant};
 
+/// The row is under no lease that goes on; the time follows, and a bracket.
+const FREE: &str = "(expires_at IS NULL OR expires_at <= ";
+
 job_db::statement! {
     // It writes, so that it takes the file's one write lock: a statement that reads first could not get it later.
-    struct LockRowOf<'a> on Sqlite { name: &'a str => Text } -> (BigInt, Nullable<Text>);
-    "UPDATE locks SET token = token WHERE name = " name " RETURNING token, owner"
+    struct LockRowOf<'a> on Sqlite { name: &'a str => Text } -> (BigInt, Nullable<Text>, Bool);
+    "UPDATE locks SET token = token WHERE name = " name " RETURNING token, owner, " {FREE} {Sqlite::NOW_SQL} ")"
 }
 
 job_db::statement! {
     struct Advance<'a> on Sqlite { name: &'a str => Text, owner: &'a str => Text } -> BigInt;
     "UPDATE locks SET token = token + 1, owner = " owner ", acquired_at = " {Sqlite::NOW_SQL} ", expires_at = NULL
-     WHERE name = " name " RETURNING token"
+     WHERE name = " name " AND " {FREE} {Sqlite::NOW_SQL} ") RETURNING token"
 }
 
 job_db::statement! {
@@ -37,9 +42,10 @@ job_db::statement! {
 
 job_db::statement! {
     struct List on Sqlite {} -> (
-        Text, BigInt, Nullable<Text>, Nullable<job_db::Instant>, Nullable<job_db::Instant>
+        Text, BigInt, Nullable<Text>, Nullable<job_db::Instant>, Nullable<job_db::Instant>, Bool
     );
-    "SELECT name, token, owner, acquired_at, expires_at FROM locks ORDER BY name"
+    "SELECT name, token, owner, acquired_at, expires_at, coalesce(expires_at > " {Sqlite::NOW_SQL} ", 0)
+     FROM locks ORDER BY name"
 }
 
 job_db::statement! {
@@ -83,10 +89,11 @@ impl LockBackend for Sqlite {
         C: LoadConnection<Backend = Self>,
     {
         let start = Instant::now();
-        let result: QueryResult<Option<(i64, Option<String>)>> =
+        let result: QueryResult<Option<(i64, Option<String>, bool)>> =
             with_busy_timeout(conn, limit, |conn| LockRowOf { name }.get_result(conn).optional());
         match result {
-            Ok(Some((token, owner))) => Ok(RowLock::Taken { token, owner }),
+            Ok(Some((token, owner, true))) => Ok(RowLock::Taken { token, owner }),
+            Ok(Some(_)) => Ok(RowLock::Leased),
             Ok(None) => Ok(RowLock::Missing),
             // An answer before the time was over means that SQLite saw no use in waiting.
             Err(error) if Self::fault(&error) == Fault::Contended => Ok(match limit {
@@ -132,15 +139,21 @@ impl LockBackend for Sqlite {
         let rows: Vec<Listed> = List {}.load(conn)?;
         Ok(rows
             .into_iter()
-            .map(|(name, token, owner, acquired_at, expires_at)| LockRow {
-                name,
-                token,
-                // What is not committed cannot be seen from outside, and a probe would be a writer itself.
-                state: LockState::Unknown,
-                owner,
-                acquired_at,
-                expires_at,
-            })
+            .map(
+                |(name, token, owner, acquired_at, expires_at, is_leased)| LockRow {
+                    name,
+                    token,
+                    // What is not committed cannot be seen from outside, and a probe would be a writer itself.
+                    state: if is_leased {
+                        LockState::Held
+                    } else {
+                        LockState::Unknown
+                    },
+                    owner,
+                    acquired_at,
+                    expires_at,
+                },
+            )
             .collect())
     }
 
@@ -156,4 +169,5 @@ type Listed = (
     Option<String>,
     Option<DateTime<Utc>>,
     Option<DateTime<Utc>>,
+    bool,
 );

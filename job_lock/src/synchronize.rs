@@ -1,6 +1,6 @@
 //! The path of a lock: acquire, run, commit.
 
-use crate::acquire::acquire;
+use crate::acquire::{Tokens, acquire};
 use crate::backend::LockBackend;
 use crate::owner::{self, Active};
 use crate::watch::Watch;
@@ -22,10 +22,10 @@ where
     // Diesel's own transactions stay open after a panic, and a later one would be a savepoint that nobody commits.
     let result = catch_unwind(AssertUnwindSafe(|| {
         let owner = owner::new();
-        let tokens = acquire(options, conn, &owner)?;
+        let Tokens { tokens, transaction } = acquire(options, conn, &owner)?;
         let watch = Watch::new(tokens[0].0, options.warn_after);
         let value = run(conn, &tokens, &owner, closure)?;
-        commit(conn, tokens[0].0, &owner, depth)?;
+        commit(conn, tokens[0].0, &owner, depth, transaction)?;
         drop(watch);
         Ok(value)
     }));
@@ -54,7 +54,13 @@ fn run<C, T, E>(
 
 /// Commits the transaction that was opened at `depth`, if it is still the one that took the lock. A database may have
 /// rolled it back after an error that the closure swallowed; COMMIT would say nothing then.
-fn commit<C: LockConnection>(conn: &mut C, name: &str, owner: &str, depth: u32) -> Result<(), LockError> {
+fn commit<C: LockConnection>(
+    conn: &mut C,
+    name: &str,
+    owner: &str,
+    depth: u32,
+    transaction: Option<i64>,
+) -> Result<(), LockError> {
     let lost = || LockError::Lost(name.to_owned());
     if transaction_depth(conn) != depth + 1 {
         return Err(lost());
@@ -68,11 +74,9 @@ fn commit<C: LockConnection>(conn: &mut C, name: &str, owner: &str, depth: u32) 
             },
         );
     }
-    match C::Db::seen(conn, name) {
-        Ok(Some((_, seen))) if seen == owner => {}
-        Err(error) if C::Db::fault(&error) == Fault::Disconnected => return Err(error.into()),
-        _ => return Err(lost()),
+    match C::Db::commit_as(conn, name, owner, transaction) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(lost()),
+        Err(error) => Err(LockError::committing::<C::Db>(error, name)),
     }
-    C::TransactionManager::commit_transaction(conn)
-        .map_err(|error| LockError::committing::<C::Db>(error, name))
 }

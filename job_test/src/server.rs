@@ -3,10 +3,14 @@
 
 mod folder;
 mod mariadb;
+mod pgbouncer;
 mod postgres;
+mod tap;
 
 pub use mariadb::MariadbServer;
+pub use pgbouncer::PgBouncer;
 pub use postgres::PostgresServer;
+pub use tap::Tap;
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

@@ -18,6 +18,7 @@ pub(super) const LEVELS: &[&str] = &[
 ];
 pub(super) const SETTINGS: &[&str] = LEVELS;
 pub(super) const KILL: Option<&str> = Some("KILL ID");
+pub(super) const FREE_ALL: Option<&str> = Some("SELECT RELEASE_ALL_LOCKS()");
 pub(super) const LISTED_FREE: LockState = LockState::Free;
 pub(super) const LISTED_HELD: LockState = LockState::Held;
 pub(super) const OWNER_HAS: &str = "/";
@@ -113,4 +114,71 @@ fn forever_outlasts_the_servers_limit_on_waiting() {
         .unwrap();
     });
     assert_eq!(db.count("SELECT token FROM locks"), 2);
+}
+
+pub(super) fn open(url: &str) -> Conn {
+    Conn::establish(url).unwrap()
+}
+
+/// Every test has a database of its own, by which its sessions are told from others.
+pub(super) fn url_with_a_name(db: &Db) -> String {
+    db.url().to_owned()
+}
+
+pub(super) fn end_named_sessions(db: &Db) {
+    let ids = db.bigints(
+        "SELECT CAST(id AS SIGNED) FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()",
+    );
+    for id in ids {
+        let conn = &mut db.connect();
+        // Some end by themselves in between.
+        let _ = conn.batch_execute(&format!("KILL {id}"));
+    }
+}
+
+#[test]
+fn a_lease_outlives_a_restart_of_the_server() {
+    let mut server = job_test::server::MariadbServer::start();
+    let url = server.url();
+    super::suite::a_lease_outlives_a_restart(&url, || {
+        server.kill();
+        server.start_again();
+    });
+}
+
+/// The server rolls the whole transaction back then, and commits each later statement at once.
+#[test]
+fn a_fenced_transaction_that_a_deadlock_has_ended_is_not_a_success() {
+    let db = Db::new();
+    Lock::create(&mut db.connect(), "a").unwrap();
+    db.execute("CREATE TABLE rows_of_mine (n BIGINT PRIMARY KEY, m BIGINT); INSERT INTO rows_of_mine VALUES (1, 0), (2, 0)");
+    let manager = std::sync::Arc::new(db.manager());
+    let both_hold_one = Barrier::new(2);
+    let namespace = db.url().rsplit('/').next().unwrap();
+    let update = |conn: &mut Conn, n: i64| {
+        conn.batch_execute(&format!("UPDATE rows_of_mine SET m = m + 1 WHERE n = {n}"))
+    };
+    let swallow = |conn: &mut Conn, first: i64| -> Result<bool, LockError> {
+        update(conn, first)?;
+        both_hold_one.wait();
+        Ok(update(conn, 3 - first).is_ok())
+    };
+    let (leased, slotted) = thread::scope(|scope| {
+        let leased = scope.spawn(|| {
+            let ttl = std::time::Duration::from_secs(60);
+            Lock::lease(&manager, "a", ttl, |lease| {
+                lease.transaction(|conn| swallow(conn, 1))
+            })
+        });
+        let mut slot = job_lock::Slot::claim(&manager, namespace, 1).unwrap().unwrap();
+        let slotted = slot.transaction(|conn| swallow(conn, 2));
+        (leased.join().unwrap(), slotted)
+    });
+    assert!(
+        matches!(
+            (&leased, &slotted),
+            (Ok(true), Err(LockError::Lost(_))) | (Err(LockError::Lost(_)), Ok(true))
+        ),
+        "{leased:?} {slotted:?}"
+    );
 }

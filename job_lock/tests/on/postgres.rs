@@ -1,5 +1,8 @@
 //! What the suite must know of PostgreSQL, and what only PostgreSQL does.
 
+#[path = "bouncer.rs"]
+mod bouncer; // behind PgBouncer
+
 use super::{Conn, Db};
 use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
@@ -15,6 +18,7 @@ pub(super) const LEVELS: &[&str] = &[
 ];
 pub(super) const SETTINGS: &[&str] = LEVELS;
 pub(super) const KILL: Option<&str> = Some("SELECT pg_terminate_backend(ID)");
+pub(super) const FREE_ALL: Option<&str> = Some("SELECT pg_advisory_unlock_all()");
 pub(super) const LISTED_FREE: LockState = LockState::Free;
 pub(super) const LISTED_HELD: LockState = LockState::Held;
 pub(super) const OWNER_HAS: &str = "pid ";
@@ -78,4 +82,34 @@ fn a_limit_that_the_session_was_given_ends_the_wait_as_busy() {
         Ok::<_, LockError>(())
     })
     .unwrap();
+}
+
+pub(super) fn open(url: &str) -> Conn {
+    Conn::establish(url).unwrap()
+}
+
+/// The same database, with sessions that can be told from others.
+pub(super) fn url_with_a_name(db: &Db) -> String {
+    format!("{}&application_name={}", db.url(), name(db))
+}
+
+pub(super) fn end_named_sessions(db: &Db) {
+    db.execute(&format!(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{}'",
+        name(db)
+    ));
+}
+
+/// Such a name has at most 63 bytes.
+fn name(db: &Db) -> &str {
+    db.url().rsplit("%3D").next().unwrap()
+}
+
+#[test]
+fn a_lease_outlives_a_restart_of_the_server() {
+    let server = job_test::server::PostgresServer::start();
+    super::suite::a_lease_outlives_a_restart(&server.url(), || {
+        server.stop_immediate();
+        server.start_again();
+    });
 }

@@ -12,6 +12,7 @@ pub(super) const FOR_UPDATE: &str = "";
 pub(super) const LEVELS: &[&str] = &["PRAGMA journal_mode = WAL"];
 pub(super) const SETTINGS: &[&str] = &["PRAGMA journal_mode = WAL", "PRAGMA journal_mode = DELETE"];
 pub(super) const KILL: Option<&str> = None;
+pub(super) const FREE_ALL: Option<&str> = None;
 pub(super) const LISTED_FREE: LockState = LockState::Unknown;
 pub(super) const LISTED_HELD: LockState = LockState::Unknown;
 pub(super) const OWNER_HAS: &str = "/";
@@ -82,4 +83,16 @@ fn no_busy_timeout_is_needed() {
         }
     });
     assert_eq!(db.count("SELECT token FROM locks"), 100);
+}
+
+pub(super) fn open(url: &str) -> Conn {
+    Conn::establish(url).unwrap()
+}
+
+pub(super) fn url_with_a_name(_: &Db) -> String {
+    unreachable!("SQLite has no sessions")
+}
+
+pub(super) fn end_named_sessions(_: &Db) {
+    unreachable!("SQLite has no sessions")
 }

@@ -1,4 +1,6 @@
 use super::{Conn, Db, on};
+#[allow(unused_imports)] // There is no server of SQLite's.
+pub(super) use faults::a_lease_outlives_a_restart;
 
 // Points 1 to 9 of what a lock must do, in their order.
 mod commits; // 6: an Ok was committed
@@ -13,5 +15,13 @@ mod writes; // 8: the closure's connection, and its errors // 9: who holds what;
 
 mod exclusion; // one at a time, under every setting
 mod names; // which names there are
+
+mod faults; // networks and servers that fail
+
+mod child; // other processes, for kills
+mod kills; // holders that are killed, suspended, cut off
+mod leaders;
+mod leases;
+mod slots;
 
 mod support; // holders in other threads, a counter that is not atomic

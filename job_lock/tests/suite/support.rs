@@ -64,3 +64,15 @@ pub(super) fn note(conn: &mut Conn, n: i64) -> QueryResult<()> {
 pub(super) fn notes(db: &Db) -> Vec<i64> {
     db.bigints("SELECT n FROM notes ORDER BY n")
 }
+
+/// Runs `meanwhile` while another connection has the row locked in a transaction that writes nothing to it.
+pub(super) fn while_row_locked(db: &Db, meanwhile: impl FnOnce()) {
+    use diesel::Connection;
+    db.connect()
+        .transaction(|conn| {
+            conn.batch_execute("UPDATE locks SET data = 'x'")?;
+            meanwhile();
+            QueryResult::Ok(())
+        })
+        .unwrap();
+}

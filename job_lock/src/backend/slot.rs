@@ -1,0 +1,67 @@
+use diesel::connection::LoadConnection;
+use diesel::result::{Error, QueryResult};
+use job_db::Database;
+
+/// A slot's number and the namespace that it is one of.
+#[derive(Clone, Copy, Debug)]
+pub struct SlotKey<'a> {
+    /// The namespace.
+    pub namespace: &'a str,
+    /// From 0.
+    pub number: u32,
+}
+
+/// What came of reaching for a lock of the session's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionLock {
+    /// This session has it now, and has not had it before.
+    Taken,
+    /// A session has it.
+    Held,
+    /// The server could not say.
+    Unanswered,
+}
+
+/// What slots need of a database: locks that are a session's. Where there are none, a slot is a lease, and the methods are
+/// not called.
+pub trait SlotBackend: Database {
+    /// Whether the database has locks that last as long as a session.
+    #[doc(hidden)]
+    const HAS_SESSION_LOCKS: bool = false;
+
+    /// Tells the server's sessions apart.
+    #[doc(hidden)]
+    fn session<C>(_conn: &mut C) -> QueryResult<i64>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Err(Error::NotFound)
+    }
+
+    /// Takes the slot's lock without waiting.
+    #[doc(hidden)]
+    fn take_slot<C>(_conn: &mut C, _key: SlotKey<'_>) -> QueryResult<SessionLock>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Err(Error::NotFound)
+    }
+
+    /// Whether this very session has the slot's lock.
+    #[doc(hidden)]
+    fn has_slot<C>(_conn: &mut C, _key: SlotKey<'_>) -> QueryResult<bool>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Err(Error::NotFound)
+    }
+
+    /// Gives the slot's lock back.
+    #[doc(hidden)]
+    fn free_slot<C>(_conn: &mut C, _key: SlotKey<'_>) -> QueryResult<()>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Err(Error::NotFound)
+    }
+}

@@ -1,0 +1,153 @@
+//! One of many processes leads.
+
+mod reign;
+mod term;
+
+pub use term::Term;
+
+use crate::lease::{Claim, LeaseOptions};
+use crate::{Connect, LockError};
+use std::fmt;
+use std::time::Duration;
+
+type Callback<'a> = Box<dyn Fn(i64) + Send + Sync + 'a>;
+
+/// One of all processes that call [`run`](Leader::run) with the same name leads, and when it is gone, another: at most
+/// twice the time to live later, if it was killed, and at once, if it ended.
+///
+/// A leader is a lease for as long as it lasts. On any doubt it concedes, for good, and is a candidate again: what it does
+/// in [`Term::transaction`] is fenced, and [`Term::is_over`] tells it to stop everything else.
+///
+/// ```
+/// # #[cfg(feature = "sqlite")]
+/// # fn main() -> anyhow::Result<()> {
+/// # let db = job_test::sqlite::Db::new();
+/// # let manager = std::sync::Arc::new(db.manager());
+/// use job_lock::Leader;
+/// use std::sync::atomic::{AtomicBool, Ordering};
+/// use std::time::Duration;
+///
+/// let stop = AtomicBool::new(false); // set by the app's shutdown
+/// Leader::new(&manager, "scheduler", Duration::from_secs(15))
+///     .on_gain(|token| println!("leads, with token {token}"))
+///     .on_loss(|token| println!("leads no more, with token {token}"))
+///     .run(|| stop.load(Ordering::Relaxed), |term| {
+///         while term.pause(Duration::from_millis(100)) {
+///             term.transaction(|_conn| anyhow::Ok(()))?; // what only the leader may do
+/// #           stop.store(true, Ordering::Relaxed);
+///         }
+///         Ok(())
+///     })
+/// # }
+/// # #[cfg(not(feature = "sqlite"))]
+/// # fn main() {}
+/// ```
+#[must_use = "call run"]
+pub struct Leader<'a, M: Connect> {
+    connections: M,
+    options: LeaseOptions,
+    on_gain: Callback<'a>,
+    on_loss: Callback<'a>,
+}
+
+impl<'a, M: Connect> Leader<'a, M> {
+    /// A candidate. The lock is made if there is none.
+    pub fn new(connections: &M, name: &str, ttl: Duration) -> Self {
+        Self {
+            connections: connections.clone(),
+            options: LeaseOptions::new(name, ttl).create_missing(),
+            on_gain: Box::new(|_| {}),
+            on_loss: Box::new(|_| {}),
+        }
+    }
+
+    /// How often the lease is renewed; three times in its time to live, if not said.
+    pub fn renew_every(mut self, interval: Duration) -> Self {
+        self.options = self.options.renew_every(interval);
+        self
+    }
+
+    /// Called with the term's token when leadership is gained, before the closure runs.
+    pub fn on_gain(mut self, callback: impl Fn(i64) + Send + Sync + 'a) -> Self {
+        self.on_gain = Box::new(callback);
+        self
+    }
+
+    /// Called once for each term with its token, from another thread, as soon as leadership is lost or in doubt, while the
+    /// closure may still run; or else when the closure has ended, before the lease is given back.
+    pub fn on_loss(mut self, callback: impl Fn(i64) + Send + Sync + 'a) -> Self {
+        self.on_loss = Box::new(callback);
+        self
+    }
+
+    /// Is a candidate until it leads, runs `closure` while it leads, and goes on so until `stop` says so. It looks at `stop`
+    /// some twenty times a second, and so does [`Term::is_over`].
+    ///
+    /// When the closure ends with `Ok`, the lease is given back, and the candidacy begins again; an error that it gives
+    /// when the term was lost is logged, and likewise. A database that cannot be reached is tried again.
+    ///
+    /// # Errors
+    /// What the closure gives while the term was not lost; or a [`LockError`] that another try would not heal.
+    ///
+    /// # Panics
+    /// When the closure does, after the lease was given back.
+    pub fn run<E>(
+        &self,
+        stop: impl Fn() -> bool + Sync,
+        mut closure: impl FnMut(&Term<'_, M>) -> Result<(), E>,
+    ) -> Result<(), E>
+    where
+        E: From<LockError> + fmt::Display,
+    {
+        self.options.check()?;
+        let mut conn = None;
+        while !stop() {
+            match self.stand(&mut conn) {
+                Ok(Some((conn, claim))) => self.reign(conn, claim, &stop, &mut closure)?,
+                Ok(None) => {}
+                Err(error) if is_passing(&error) => log::warn!("a candidate waits for its database: {error}"),
+                Err(error) => return Err(error.into()),
+            }
+            term::pause(self.pause(), &stop);
+        }
+        Ok(())
+    }
+
+    /// One try to become the leader.
+    fn stand(&self, conn: &mut Option<M::Conn>) -> Result<Option<(M::Conn, Claim)>, LockError> {
+        let mut mine = conn.take().map_or_else(|| self.connections.connect(), Ok)?;
+        let once = self.options.clone().wait(crate::Wait::No);
+        match Claim::acquire(&once, &mut mine) {
+            Ok(claim) => Ok(Some((mine, claim))),
+            Err(LockError::Busy(_)) => {
+                *conn = Some(mine);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Between two tries: with jitter, so that candidates look at different times.
+    fn pause(&self) -> Duration {
+        self.options.ttl.mul_f64(0.1 + 0.15 * fastrand::f64())
+    }
+}
+
+/// Whether a later try may do better.
+fn is_passing(error: &LockError) -> bool {
+    matches!(
+        error,
+        LockError::NoConnection(_)
+            | LockError::Database(_)
+            | LockError::Deadlock(_)
+            | LockError::Serialization(_)
+    )
+}
+
+impl<M: Connect> fmt::Debug for Leader<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Leader")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}

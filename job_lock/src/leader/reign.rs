@@ -1,0 +1,64 @@
+use super::{Leader, Term};
+use crate::lease::{Claim, Keeper};
+use crate::{Connect, Lease, LockError};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+/// How long the watcher trusts one look, since the machine may sleep and the clock be set.
+const GLANCE: Duration = Duration::from_millis(50);
+
+impl<M: Connect> Leader<'_, M> {
+    /// One term, from its beginning to its end.
+    pub(super) fn reign<E>(
+        &self,
+        conn: M::Conn,
+        claim: Claim,
+        stop: &(impl Fn() -> bool + Sync),
+        closure: &mut impl FnMut(&Term<'_, M>) -> Result<(), E>,
+    ) -> Result<(), E>
+    where
+        E: From<LockError> + fmt::Display,
+    {
+        let claim = Arc::new(claim);
+        let keeper = Keeper::start(&self.connections, conn, claim.clone());
+        let lease = Lease::new(self.connections.clone(), claim);
+        let (ended, is_ended) = channel::<()>();
+        let result = thread::scope(|scope| {
+            scope.spawn(|| self.watch(&lease, is_ended));
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                (self.on_gain)(lease.token());
+                closure(&Term::new(&lease, stop))
+            }));
+            drop(ended);
+            result
+        });
+        // The watcher has called on_loss by now, in either case.
+        let was_lost = lease.is_lost();
+        drop(lease);
+        keeper.finish();
+        match result {
+            Ok(Err(error)) if was_lost => {
+                log::warn!("the leader {:?} lost its term: {error}", self.options.name);
+                Ok(())
+            }
+            Ok(result) => result,
+            Err(panic) => resume_unwind(panic),
+        }
+    }
+
+    /// It never speaks to the database, so that it cannot hang with it.
+    fn watch(&self, lease: &Lease<M>, ended: Receiver<()>) {
+        while !lease.is_lost() {
+            let look_again = lease.trusted_for().min(GLANCE);
+            if let Err(RecvTimeoutError::Disconnected) = ended.recv_timeout(look_again) {
+                return (self.on_loss)(lease.token());
+            }
+        }
+        lease.concede();
+        (self.on_loss)(lease.token());
+    }
+}

@@ -1,0 +1,130 @@
+use super::trust::{Moment, Trust};
+use super::{LeaseOptions, PAUSE};
+use crate::alone::in_transaction;
+use crate::backend::LockBackend;
+use crate::backend::lease::{LeaseBackend, LeaseKey};
+use crate::wait::Patience;
+use crate::{LockConnection, LockError, create, owner};
+use diesel::result::QueryResult;
+use job_db::{Database, Fault};
+use std::time::Duration;
+
+/// One acquisition of a lease: what its holder and its keeper share.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    pub(crate) name: String,
+    owner: String,
+    pub(crate) token: i64,
+    ttl: Duration,
+    pub(crate) renew_every: Duration,
+    at_least: Duration,
+    pub(crate) trust: Trust,
+}
+
+impl Claim {
+    /// Waits for the lease as the options say.
+    pub(crate) fn acquire<C: LockConnection>(
+        options: &LeaseOptions,
+        conn: &mut C,
+    ) -> Result<Self, LockError> {
+        options.check()?;
+        let patience = Patience::new(options.wait);
+        loop {
+            match Self::try_acquire(options, conn) {
+                Err(LockError::Unknown(name)) if options.create_missing => {
+                    create::create_patiently(conn, &name, &patience)?;
+                }
+                Err(LockError::Busy(_)) if patience.pause(PAUSE) => {}
+                result => return result,
+            }
+        }
+    }
+
+    pub(crate) fn try_acquire<C: LockConnection>(
+        options: &LeaseOptions,
+        conn: &mut C,
+    ) -> Result<Self, LockError> {
+        let name = options.name.as_str();
+        let owner = owner::new();
+        let start = Moment::now();
+        let ttl = micros(options.ttl);
+        let token = in_transaction(conn, |conn| C::Db::lease(conn, name, &owner, ttl))
+            .map_err(|error| LockError::taking::<C::Db>(error, name))?;
+        let Some(token) = token else {
+            return Err(if in_transaction(conn, |conn| C::Db::exists(conn, name))? {
+                LockError::Busy(name.to_owned())
+            } else {
+                LockError::Unknown(name.to_owned())
+            });
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            owner,
+            token,
+            ttl: options.ttl,
+            renew_every: options.interval(),
+            at_least: options.at_least,
+            trust: Trust::new(start, options.ttl - options.margin()),
+        })
+    }
+
+    pub(crate) fn key(&self) -> LeaseKey<'_> {
+        LeaseKey {
+            name: &self.name,
+            owner: &self.owner,
+            token: self.token,
+        }
+    }
+
+    pub(crate) fn ttl_micros(&self) -> i64 {
+        micros(self.ttl)
+    }
+
+    /// `false`: it is another's.
+    pub(crate) fn renew<C: LockConnection>(&self, conn: &mut C) -> QueryResult<bool> {
+        let start = Moment::now();
+        let ours = in_transaction(conn, |conn| C::Db::renew(conn, self.key(), self.ttl_micros()))?;
+        self.note(ours, start);
+        Ok(ours)
+    }
+
+    pub(crate) fn release<C: LockConnection>(&self, conn: &mut C) -> QueryResult<bool> {
+        in_transaction(conn, |conn| {
+            C::Db::release(conn, self.key(), micros(self.at_least))
+        })
+    }
+
+    /// The database has said whose the lease is.
+    pub(crate) fn note(&self, ours: bool, start: Moment) {
+        if ours {
+            self.trust.confirm(start);
+        } else {
+            self.trust.lose();
+        }
+    }
+
+    pub(crate) fn lost(&self) -> LockError {
+        LockError::LeaseLost(self.name.clone())
+    }
+
+    pub(crate) fn check(&self) -> Result<(), LockError> {
+        if self.trust.is_over() {
+            return Err(self.lost());
+        }
+        Ok(())
+    }
+
+    /// How long to wait after an attempt that failed.
+    pub(crate) fn retry_pause(&self) -> Duration {
+        (self.ttl / 20).clamp(Duration::from_millis(1), Duration::from_secs(1))
+    }
+}
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// Whether the connection is of no more use.
+pub(crate) fn is_broken<C: LockConnection>(error: &diesel::result::Error) -> bool {
+    C::Db::fault(error) != Fault::Contended
+}

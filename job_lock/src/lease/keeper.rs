@@ -1,0 +1,143 @@
+use super::claim::{Claim, is_broken};
+use crate::Connect;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// How long to wait for the keeper where trust has ended already.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The thread that renews a lease and at last releases it, on a connection of its own. It is joined, unless its connection
+/// hangs: no thread can be ended from outside, and whoever holds the lease must not hang with it.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    claim: Arc<Claim>,
+    stop: Option<Sender<()>>,
+    done: Receiver<bool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Keeper {
+    pub(crate) fn start<M: Connect>(connections: &M, conn: M::Conn, claim: Arc<Claim>) -> Self {
+        let (stop, is_stopped) = channel();
+        let (done, is_done) = channel();
+        let thread = thread::Builder::new().name("gatun-lease".into()).spawn({
+            let (connections, claim) = (connections.clone(), claim.clone());
+            move || {
+                let mut session = Session {
+                    connections,
+                    conn: Some(conn),
+                };
+                let released = keep(&claim, &mut session, &is_stopped);
+                // Before the answer, so that a pool has its connection back when the lease is over.
+                drop(session);
+                let _ = done.send(released);
+            }
+        });
+        if let Err(error) = &thread {
+            log::error!("no thread to renew lease {:?}: {error}", claim.name);
+            claim.trust.lose();
+        }
+        Self {
+            claim,
+            stop: Some(stop),
+            done: is_done,
+            thread: thread.ok(),
+        }
+    }
+
+    /// Has the lease released, and says whether it was ours until then.
+    pub(crate) fn finish(mut self) -> bool {
+        self.end()
+    }
+
+    fn end(&mut self) -> bool {
+        let Some(thread) = self.thread.take() else {
+            return false;
+        };
+        drop(self.stop.take());
+        let patience = self.claim.trust.left().max(GRACE);
+        match self.done.recv_timeout(patience) {
+            Ok(released) => {
+                let _ = thread.join();
+                released
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                let _ = thread.join();
+                false
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                log::warn!(
+                    "the connection of lease {:?} hangs: the lease is left to expire, and its thread to end with it",
+                    self.claim.name
+                );
+                false
+            }
+        }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+struct Session<M: Connect> {
+    connections: M,
+    conn: Option<M::Conn>,
+}
+
+impl<M: Connect> Session<M> {
+    /// Tries once, on a new connection if the last one broke. `None`: the database gave no answer.
+    fn try_once(
+        &mut self,
+        what: &str,
+        claim: &Claim,
+        work: impl FnOnce(&mut M::Conn) -> diesel::QueryResult<bool>,
+    ) -> Option<bool> {
+        let mut conn = match self.conn.take().map_or_else(|| self.connections.connect(), Ok) {
+            Ok(conn) => conn,
+            Err(error) => {
+                log::warn!("lease {:?} is not {what}: {error}", claim.name);
+                return None;
+            }
+        };
+        match work(&mut conn) {
+            Ok(ours) => {
+                self.conn = Some(conn);
+                Some(ours)
+            }
+            Err(error) => {
+                log::warn!("lease {:?} is not {what}: {error}", claim.name);
+                if !is_broken::<M::Conn>(&error) {
+                    self.conn = Some(conn);
+                }
+                None
+            }
+        }
+    }
+}
+
+fn keep<M: Connect>(claim: &Claim, session: &mut Session<M>, stop: &Receiver<()>) -> bool {
+    let mut pause = claim.renew_every;
+    while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(pause) {
+        // A leader that has conceded.
+        if claim.trust.is_lost_for_good() {
+            break;
+        }
+        match session.try_once("renewed", claim, |conn| claim.renew(conn)) {
+            Some(true) => pause = claim.renew_every,
+            Some(false) => return false,
+            None => pause = claim.retry_pause(),
+        }
+    }
+    loop {
+        match session.try_once("released", claim, |conn| claim.release(conn)) {
+            Some(ours) => return ours,
+            None if claim.trust.is_over() => return false,
+            None => thread::sleep(claim.retry_pause()),
+        }
+    }
+}

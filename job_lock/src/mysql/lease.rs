@@ -1,0 +1,108 @@
+use super::{FREE, token, with_no_wait_limit};
+use crate::backend::lease::{LeaseBackend, LeaseKey};
+use chrono::{DateTime, Utc};
+use diesel::connection::LoadConnection;
+use diesel::mysql::Mysql;
+use diesel::prelude::*;
+
+job_db::statement! {
+    struct Look<'a> on Mysql { name: &'a [u8] => Binary } -> BigInt;
+    "SELECT token FROM locks WHERE name = " name " AND " {FREE} " FOR UPDATE SKIP LOCKED"
+}
+
+job_db::statement! {
+    struct Lease<'a> on Mysql { name: &'a [u8] => Binary, owner: &'a str => Text, ttl: i64 => BigInt } -> ();
+    "UPDATE locks SET token = token + 1, owner = " owner ", acquired_at = UTC_TIMESTAMP(6),
+       expires_at = UTC_TIMESTAMP(6) + INTERVAL " ttl " MICROSECOND
+     WHERE name = " name " AND " {FREE}
+}
+
+job_db::statement! {
+    struct Renew<'a> on Mysql {
+        name: &'a [u8] => Binary, owner: &'a str => Text, token: i64 => BigInt, ttl: i64 => BigInt
+    } -> ();
+    "UPDATE locks SET expires_at = UTC_TIMESTAMP(6) + INTERVAL " ttl " MICROSECOND
+     WHERE name = " name " AND token = " token " AND owner = " owner " AND expires_at IS NOT NULL"
+}
+
+job_db::statement! {
+    struct Expiry<'a> on Mysql {
+        name: &'a [u8] => Binary, owner: &'a str => Text, token: i64 => BigInt
+    } -> job_db::Instant;
+    "SELECT expires_at FROM locks
+     WHERE name = " name " AND token = " token " AND owner = " owner " AND expires_at IS NOT NULL"
+}
+
+job_db::statement! {
+    struct Release<'a> on Mysql {
+        name: &'a [u8] => Binary, owner: &'a str => Text, token: i64 => BigInt, at_least: i64 => BigInt
+    } -> ();
+    "UPDATE locks SET expires_at =
+       IF(acquired_at + INTERVAL " at_least " MICROSECOND > UTC_TIMESTAMP(6),
+          acquired_at + INTERVAL " at_least " MICROSECOND, NULL)
+     WHERE name = " name " AND token = " token " AND owner = " owner " AND expires_at IS NOT NULL"
+}
+
+impl LeaseBackend for Mysql {
+    fn lease<C>(conn: &mut C, name: &str, owner: &str, ttl: i64) -> QueryResult<Option<i64>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let bytes = name.as_bytes();
+        let free: Option<i64> = Look { name: bytes }.get_result(conn).optional()?;
+        let lease = Lease {
+            name: bytes,
+            owner,
+            ttl,
+        };
+        if free.is_none() || lease.execute(conn)? == 0 {
+            return Ok(None);
+        }
+        token(conn, name)
+    }
+
+    fn renew<C>(conn: &mut C, key: LeaseKey<'_>, ttl: i64) -> QueryResult<bool>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let renew = Renew {
+            name: key.name.as_bytes(),
+            owner: key.owner,
+            token: key.token,
+            ttl,
+        };
+        Ok(renew.execute(conn)? == 1)
+    }
+
+    fn fence<C>(conn: &mut C, key: LeaseKey<'_>, ttl: i64) -> QueryResult<bool>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        with_no_wait_limit(conn, |conn| Self::renew(conn, key, ttl))
+    }
+
+    fn expiry<C>(conn: &mut C, key: LeaseKey<'_>) -> QueryResult<Option<DateTime<Utc>>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let expiry = Expiry {
+            name: key.name.as_bytes(),
+            owner: key.owner,
+            token: key.token,
+        };
+        expiry.get_result(conn).optional()
+    }
+
+    fn release<C>(conn: &mut C, key: LeaseKey<'_>, at_least: i64) -> QueryResult<bool>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let release = Release {
+            name: key.name.as_bytes(),
+            owner: key.owner,
+            token: key.token,
+            at_least,
+        };
+        Ok(release.execute(conn)? == 1)
+    }
+}

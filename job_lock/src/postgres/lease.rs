@@ -1,0 +1,86 @@
+use super::FREE;
+use crate::backend::lease::{LeaseBackend, LeaseKey};
+use chrono::{DateTime, Utc};
+use diesel::connection::LoadConnection;
+use diesel::pg::Pg;
+use diesel::prelude::*;
+
+job_db::statement! {
+    // One statement. SKIP LOCKED, since a row that a transaction holds would be waited for.
+    struct Lease<'a> on Pg { name: &'a str => Text, owner: &'a str => Text, ttl: i64 => BigInt } -> BigInt;
+    "WITH free AS MATERIALIZED (
+       SELECT name FROM locks WHERE name = " name " AND " {FREE} " FOR UPDATE SKIP LOCKED
+     )
+     UPDATE locks l SET token = token + 1, owner = " owner ", acquired_at = clock_timestamp(),
+       expires_at = clock_timestamp() + " ttl " * interval '1 microsecond'
+     FROM free WHERE l.name = free.name RETURNING l.token"
+}
+
+job_db::statement! {
+    struct Renew<'a> on Pg {
+        name: &'a str => Text, owner: &'a str => Text, token: i64 => BigInt, ttl: i64 => BigInt
+    } -> ();
+    "UPDATE locks SET expires_at = clock_timestamp() + " ttl " * interval '1 microsecond'
+     WHERE name = " name " AND token = " token " AND owner = " owner " AND expires_at IS NOT NULL"
+}
+
+job_db::statement! {
+    struct Expiry<'a> on Pg { name: &'a str => Text, owner: &'a str => Text, token: i64 => BigInt } -> job_db::Instant;
+    "SELECT expires_at FROM locks
+     WHERE name = " name " AND token = " token " AND owner = " owner " AND expires_at IS NOT NULL"
+}
+
+job_db::statement! {
+    struct Release<'a> on Pg {
+        name: &'a str => Text, owner: &'a str => Text, token: i64 => BigInt, at_least: i64 => BigInt
+    } -> ();
+    "UPDATE locks SET expires_at = CASE
+       WHEN acquired_at + " at_least " * interval '1 microsecond' > clock_timestamp()
+       THEN acquired_at + " at_least " * interval '1 microsecond' END
+     WHERE name = " name " AND token = " token " AND owner = " owner " AND expires_at IS NOT NULL"
+}
+
+impl LeaseBackend for Pg {
+    fn lease<C>(conn: &mut C, name: &str, owner: &str, ttl: i64) -> QueryResult<Option<i64>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Lease { name, owner, ttl }.get_result(conn).optional()
+    }
+
+    fn renew<C>(conn: &mut C, key: LeaseKey<'_>, ttl: i64) -> QueryResult<bool>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let LeaseKey { name, owner, token } = key;
+        let renew = Renew {
+            name,
+            owner,
+            token,
+            ttl,
+        };
+        Ok(renew.execute(conn)? == 1)
+    }
+
+    fn expiry<C>(conn: &mut C, key: LeaseKey<'_>) -> QueryResult<Option<DateTime<Utc>>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let LeaseKey { name, owner, token } = key;
+        Expiry { name, owner, token }.get_result(conn).optional()
+    }
+
+    fn release<C>(conn: &mut C, key: LeaseKey<'_>, at_least: i64) -> QueryResult<bool>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let LeaseKey { name, owner, token } = key;
+        let release = Release {
+            name,
+            owner,
+            token,
+            at_least,
+        };
+        Ok(release.execute(conn)? == 1)
+    }
+}

@@ -1,0 +1,178 @@
+//! A worker is a number.
+
+mod claim;
+mod hold;
+mod session;
+
+pub(crate) use hold::Hold;
+
+use crate::{Connect, LockError};
+use std::fmt;
+
+/// The most slots that a namespace can have, and the most bytes of its name.
+const MOST: u32 = 65_536;
+const MAX_BYTES: usize = 200;
+
+/// A number from 0 that no other process has in its namespace, for as long as this value lives: the first that was free.
+/// Worker 3 of 8 works on what is the 3rd eighth, and no row is worked on twice.
+///
+/// A slot owns a connection. On PostgreSQL, MySQL and MariaDB it is a lock of that connection's session, and needs no
+/// table: it is free again as soon as the session ends, however that came. **The session can end without this process
+/// noticing.** So work in [`transaction`](Slot::transaction), which fails then, and call [`check`](Slot::check) between
+/// other work. On SQLite, which has no sessions, it is a lease of 15 seconds in the table `locks`, which a thread renews.
+///
+/// ```
+/// # #[cfg(feature = "sqlite")]
+/// # fn main() -> anyhow::Result<()> {
+/// # let db = job_test::sqlite::Db::new();
+/// # let manager = std::sync::Arc::new(db.manager());
+/// # db.execute("CREATE TABLE orders (id BIGINT NOT NULL, done BOOLEAN NOT NULL DEFAULT FALSE)");
+/// use diesel::prelude::*;
+/// use job_lock::Slot;
+///
+/// let Some(mut slot) = Slot::claim(&manager, "recount-orders", 8)? else {
+///     return Ok(()); // eight others are at work
+/// };
+/// let mine = format!("((id % 8) + 8) % 8 = {}", slot.number());
+/// slot.transaction(|conn| {
+///     diesel::sql_query(format!("UPDATE orders SET done = TRUE WHERE {mine}")).execute(conn)?;
+///     anyhow::Ok(())
+/// })?;
+/// # Ok(())
+/// # }
+/// # #[cfg(not(feature = "sqlite"))]
+/// # fn main() {}
+/// ```
+///
+/// # What it does not do
+///
+/// While fewer than all slots are claimed, nobody works on what belongs to the others. Two processes that give
+/// different numbers of slots do not exclude each other's rows.
+///
+/// # Proxies
+///
+/// A proxy that gives one session to several clients, such as PgBouncer in transaction mode, makes a session's lock
+/// anybody's. `claim` refuses that with [`LockError::SharedSession`]: it opens two connections and looks whether they get
+/// the same session, or one gets several. It needs the second one for a moment only. It cannot detect a proxy that shares
+/// sessions only later, under load; [`transaction`](Slot::transaction) still fails where the session at that moment
+/// does not have the lock, but such a lock may be found in the session of another client.
+///
+/// # Keys
+///
+/// A namespace belongs to one database (on PostgreSQL whatever the schema is), and the keys may be had by whoever uses
+/// the same ones:
+///
+/// | | key |
+/// |---|---|
+/// | PostgreSQL | `pg_advisory_lock(int4, int4)` with the upper 32 bits of the namespace's 64-bit FNV-1a hash; its lower 16 bits × 65536 + the number |
+/// | MySQL, MariaDB | `GET_LOCK` of `gatun_slot_`, the MD5 of database/namespace, `_` and the number |
+/// | SQLite | the lock `slot/`namespace`/`number |
+pub struct Slot<M: Connect> {
+    namespace: String,
+    number: u32,
+    of: u32,
+    hold: Hold<M>,
+}
+
+impl<M: Connect> Slot<M> {
+    /// Claims the first free number in `0..of`. `None`: none is free.
+    ///
+    /// # Errors
+    /// [`LockError::SharedSession`] behind a proxy; [`LockError::InvalidSlots`]; [`LockError::NoAnswer`];
+    /// [`LockError::NoConnection`]; or the database's.
+    pub fn claim(connections: &M, namespace: &str, of: u32) -> Result<Option<Self>, LockError> {
+        let is_named = (1..=MAX_BYTES).contains(&namespace.len()) && !namespace.contains('\0');
+        if !is_named || !(1..=MOST).contains(&of) {
+            return Err(LockError::InvalidSlots {
+                namespace: namespace.chars().take(MAX_BYTES).collect(),
+                of,
+            });
+        }
+        let claimed = claim::claim(connections, namespace, of)?;
+        Ok(claimed.map(|(number, hold)| Self {
+            namespace: namespace.to_owned(),
+            number,
+            of,
+            hold,
+        }))
+    }
+
+    /// The number, from 0.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// How many slots there are.
+    pub fn of(&self) -> u32 {
+        self.of
+    }
+
+    /// Asks the database whether the slot is still this one's. Call it as often as the loss must be known.
+    ///
+    /// # Errors
+    /// [`LockError::SlotLost`]; it stays lost. Claim another.
+    pub fn check(&mut self) -> Result<(), LockError> {
+        let is_held = self.hold.check(&self.namespace, self.number);
+        if is_held { Ok(()) } else { Err(self.lost()) }
+    }
+
+    /// Runs `work` in a transaction, at READ COMMITTED, whose first statement proves that the slot is this one's. On
+    /// PostgreSQL, MySQL and MariaDB it runs in the very session that has the lock, and cannot outlive it; on SQLite the
+    /// lock's row stays locked to the commit.
+    ///
+    /// # Errors
+    /// The closure's, as it is; [`LockError::SlotLost`], and the closure did not run; [`LockError::Lost`] where the
+    /// transaction was over before the closure was; or the database's. Nothing is committed, unless the connection was
+    /// lost at the COMMIT, when it may have been.
+    ///
+    /// # Panics
+    /// When the closure does, after a rollback.
+    pub fn transaction<T, E>(&mut self, work: impl FnOnce(&mut M::Conn) -> Result<T, E>) -> Result<T, E>
+    where
+        E: From<LockError>,
+    {
+        self.check_unlost()?;
+        match &mut self.hold {
+            Hold::Session(session) => session.transaction(&self.namespace, self.number, work),
+            Hold::Lease { lease, .. } => lease.transaction(work),
+        }
+    }
+
+    fn check_unlost(&self) -> Result<(), LockError> {
+        if self.hold.is_known_lost() {
+            Err(self.lost())
+        } else {
+            Ok(())
+        }
+    }
+
+    fn lost(&self) -> LockError {
+        LockError::SlotLost {
+            namespace: self.namespace.clone(),
+            number: self.number,
+        }
+    }
+}
+
+impl<M: Connect> Drop for Slot<M> {
+    fn drop(&mut self) {
+        self.hold.free(&self.namespace, self.number);
+    }
+}
+
+impl<M: Connect> fmt::Debug for Slot<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slot")
+            .field("namespace", &self.namespace)
+            .field("number", &self.number)
+            .field("of", &self.of)
+            .finish_non_exhaustive()
+    }
+}
+
+/// 64-bit FNV-1a, which is the same in every version of every program.
+pub(crate) fn hash(namespace: &str) -> u64 {
+    namespace.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

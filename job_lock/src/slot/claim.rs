@@ -1,0 +1,100 @@
+use super::hold::Hold;
+use super::session::Session;
+use crate::alone::in_transaction;
+use crate::backend::slot::{SessionLock, SlotBackend, SlotKey};
+use crate::lease::{Claim, Keeper};
+use crate::{Connect, Lease, LeaseOptions, LockConnection, LockError, Wait};
+use diesel::connection::{CacheSize, Connection};
+use diesel::result::QueryResult;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where a slot is a lease.
+const TTL: Duration = Duration::from_secs(15);
+
+type Claimed<M> = Option<(u32, Hold<M>)>;
+
+pub(super) fn claim<M: Connect>(connections: &M, namespace: &str, of: u32) -> Result<Claimed<M>, LockError> {
+    if <<M::Conn as LockConnection>::Db as SlotBackend>::HAS_SESSION_LOCKS {
+        claim_session(connections, namespace, of)
+    } else {
+        claim_lease(connections, namespace, of)
+    }
+}
+
+fn claim_session<M: Connect>(connections: &M, namespace: &str, of: u32) -> Result<Claimed<M>, LockError> {
+    let mut conn = connections.connect()?;
+    if is_shared(connections, &mut conn)? {
+        return Err(LockError::SharedSession(namespace.to_owned()));
+    }
+    for number in 0..of {
+        let key = SlotKey { namespace, number };
+        let took = in_transaction(&mut conn, |conn| {
+            <M::Conn as LockConnection>::Db::take_slot(conn, key)
+        });
+        match took.map_err(|error| LockError::taking::<<M::Conn as LockConnection>::Db>(error, namespace))? {
+            SessionLock::Taken => return Ok(Some((number, Hold::Session(Session::new(conn))))),
+            SessionLock::Held => {}
+            SessionLock::Unanswered => return Err(LockError::NoAnswer(namespace.to_owned())),
+        }
+    }
+    Ok(None)
+}
+
+/// Whether two connections have one session between them, or one has several. A proxy that hands out the session that was
+/// used last gives both the same one; one that goes round gives a connection another one at its second transaction.
+fn is_shared<M: Connect>(connections: &M, conn: &mut M::Conn) -> Result<bool, LockError> {
+    let mut other = connections.connect()?;
+    // A statement that was prepared in one session would be an error of its own in the next.
+    for conn in [&mut *conn, &mut other] {
+        conn.set_prepared_statement_cache_size(CacheSize::Disabled);
+    }
+    let mine = session(conn)?;
+    let others = session(&mut other)?;
+    let mut is_shared = mine == others;
+    for conn_is_next in [true, true, false, false, true, false, true, true, false] {
+        is_shared |= if conn_is_next {
+            session(conn)? != mine
+        } else {
+            session(&mut other)? != others
+        };
+    }
+    if !is_shared {
+        for conn in [conn, &mut other] {
+            conn.set_prepared_statement_cache_size(CacheSize::Unbounded);
+        }
+    }
+    Ok(is_shared)
+}
+
+fn session<C: LockConnection>(conn: &mut C) -> QueryResult<i64> {
+    in_transaction(conn, C::Db::session)
+}
+
+fn claim_lease<M: Connect>(connections: &M, namespace: &str, of: u32) -> Result<Claimed<M>, LockError> {
+    let mut conn = connections.connect()?;
+    for number in 0..of {
+        // Long enough for the writers who are in the way of any lock there.
+        let wait = Wait::AtMost(Duration::from_millis(200));
+        let options = LeaseOptions::new(&format!("slot/{namespace}/{number}"), TTL)
+            .create_missing()
+            .wait(wait);
+        match Claim::acquire(&options, &mut conn) {
+            Ok(claim) => {
+                let claim = Arc::new(claim);
+                let keeper = Keeper::start(connections, conn, claim.clone());
+                let lease = Lease::new(connections.clone(), claim);
+                return Ok(Some((
+                    number,
+                    Hold::Lease {
+                        lease,
+                        _keeper: keeper,
+                    },
+                )));
+            }
+            Err(LockError::Busy(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}

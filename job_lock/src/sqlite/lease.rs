@@ -1,0 +1,111 @@
+use super::{FREE, with_busy_timeout};
+use crate::backend::lease::{LeaseBackend, LeaseKey};
+use crate::backend::slot::SlotBackend;
+use chrono::{DateTime, Utc};
+use diesel::connection::LoadConnection;
+use diesel::prelude::*;
+use diesel::sqlite::Sqlite;
+use job_db::{Database, Fault};
+use std::time::Duration;
+
+job_db::statement! {
+    struct Lease<'a> on Sqlite { name: &'a str => Text, owner: &'a str => Text, ttl: i64 => BigInt } -> BigInt;
+    "UPDATE locks SET token = token + 1, owner = " owner ", acquired_at = " {Sqlite::NOW_SQL} ",
+       expires_at = " {Sqlite::NOW_SQL} " + " ttl "
+     WHERE name = " name " AND " {FREE} {Sqlite::NOW_SQL} ") RETURNING token"
+}
+
+job_db::statement! {
+    struct Renew<'a> on Sqlite {
+        name: &'a str => Text, owner: &'a str => Text, token: i64 => BigInt, ttl: i64 => BigInt
+    } -> ();
+    "UPDATE locks SET expires_at = " {Sqlite::NOW_SQL} " + " ttl "
+     WHERE name = " name " AND token = " token " AND owner = " owner " AND expires_at IS NOT NULL"
+}
+
+job_db::statement! {
+    struct Expiry<'a> on Sqlite {
+        name: &'a str => Text, owner: &'a str => Text, token: i64 => BigInt
+    } -> job_db::Instant;
+    "SELECT expires_at FROM locks
+     WHERE name = " name " AND token = " token " AND owner = " owner " AND expires_at IS NOT NULL"
+}
+
+job_db::statement! {
+    struct Release<'a> on Sqlite {
+        name: &'a str => Text, owner: &'a str => Text, token: i64 => BigInt, at_least: i64 => BigInt
+    } -> ();
+    "UPDATE locks SET expires_at =
+       CASE WHEN acquired_at + " at_least " > " {Sqlite::NOW_SQL} " THEN acquired_at + " at_least " END
+     WHERE name = " name " AND token = " token " AND owner = " owner " AND expires_at IS NOT NULL"
+}
+
+/// How long a statement of a lease waits for other writers; the caller tries again.
+const BRIEFLY: Option<Duration> = Some(Duration::from_millis(20));
+
+impl LeaseBackend for Sqlite {
+    fn lease<C>(conn: &mut C, name: &str, owner: &str, ttl: i64) -> QueryResult<Option<i64>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let lease = Lease { name, owner, ttl };
+        match with_busy_timeout(conn, BRIEFLY, |conn| lease.get_result(conn).optional()) {
+            // There every writer holds every lock.
+            Err(error) if Self::fault(&error) == Fault::Contended => Ok(None),
+            result => result,
+        }
+    }
+
+    fn renew<C>(conn: &mut C, key: LeaseKey<'_>, ttl: i64) -> QueryResult<bool>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let LeaseKey { name, owner, token } = key;
+        let renew = Renew {
+            name,
+            owner,
+            token,
+            ttl,
+        };
+        Ok(with_busy_timeout(conn, BRIEFLY, |conn| renew.execute(conn))? == 1)
+    }
+
+    fn fence<C>(conn: &mut C, key: LeaseKey<'_>, ttl: i64) -> QueryResult<bool>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let LeaseKey { name, owner, token } = key;
+        let renew = Renew {
+            name,
+            owner,
+            token,
+            ttl,
+        };
+        Ok(with_busy_timeout(conn, None, |conn| renew.execute(conn))? == 1)
+    }
+
+    fn expiry<C>(conn: &mut C, key: LeaseKey<'_>) -> QueryResult<Option<DateTime<Utc>>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let LeaseKey { name, owner, token } = key;
+        Expiry { name, owner, token }.get_result(conn).optional()
+    }
+
+    fn release<C>(conn: &mut C, key: LeaseKey<'_>, at_least: i64) -> QueryResult<bool>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let LeaseKey { name, owner, token } = key;
+        let release = Release {
+            name,
+            owner,
+            token,
+            at_least,
+        };
+        Ok(with_busy_timeout(conn, BRIEFLY, |conn| release.execute(conn))? == 1)
+    }
+}
+
+/// SQLite has no sessions: a slot is a lease there.
+impl SlotBackend for Sqlite {}
