@@ -18,6 +18,8 @@ mod postgres {
     mod network;
     #[path = "only/postgres.rs"]
     mod only;
+    #[path = "only/pooler.rs"]
+    mod pooler;
     #[path = "suite/mod.rs"]
     mod suite;
 }
