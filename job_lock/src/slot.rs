@@ -169,10 +169,3 @@ impl<M: Connect> fmt::Debug for Slot<M> {
             .finish_non_exhaustive()
     }
 }
-
-/// 64-bit FNV-1a, which is the same in every version of every program.
-pub(crate) fn hash(namespace: &str) -> u64 {
-    namespace.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}

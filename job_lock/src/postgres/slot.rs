@@ -1,5 +1,4 @@
 use crate::backend::slot::{SessionLock, SlotBackend, SlotKey};
-use crate::slot::hash;
 use diesel::connection::LoadConnection;
 use diesel::pg::Pg;
 use diesel::prelude::*;
@@ -39,6 +38,13 @@ fn key(key: SlotKey<'_>) -> (i32, i32) {
     let class = (hash >> 32) as u32;
     let object = ((hash as u32 & 0xffff) << 16) | key.number;
     (class.cast_signed(), object.cast_signed())
+}
+
+/// 64-bit FNV-1a, which is the same in every version of every program.
+fn hash(namespace: &str) -> u64 {
+    namespace.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 impl SlotBackend for Pg {
