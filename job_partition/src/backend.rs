@@ -46,6 +46,10 @@ pub trait PartitionBackend: Database {
     #[doc(hidden)]
     const LOCK_ROWS: &'static str;
 
+    /// Whether there is but one lock for all partitions.
+    #[doc(hidden)]
+    const ONE_LOCK: bool = false;
+
     /// What stands before and behind each part of a name, and is doubled within.
     #[doc(hidden)]
     const QUOTE: char;

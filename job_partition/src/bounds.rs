@@ -112,7 +112,8 @@ where
     DB::push_key(&mut sql, &first, &table.key_type);
     sql.text(format!(" AND {} <= ", table.key));
     DB::push_key(&mut sql, &last, &table.key_type);
-    sql.text(format!(" LIMIT {ENOUGH}) AS some_rows"));
+    // Without the order a planner may prefer to scan the table for so many rows.
+    sql.text(format!(" ORDER BY {} LIMIT {ENOUGH}) AS some_rows", table.key));
     let counts = in_transaction(conn, sql)?;
     Ok(counts.first().map_or(0, |count| count.number))
 }

@@ -33,8 +33,6 @@ where
     T: QueryableByName<Db<M>> + 'static,
     F: Fn(&[T], &mut M::Connection) -> anyhow::Result<()> + Sync,
 {
-    let mut conn = conn;
-    conn.set_prepared_statement_cache_size(shared.partition.cache);
     std::thread::scope(|scope| {
         let reporter = shared.progress().start(scope).map_err(|error| Stop::Error(error.into()))?;
         let mut conn = Some(conn);

@@ -4,12 +4,12 @@ use crate::sweep::{End, Sweep};
 use crate::tally::Tally;
 use crate::{
     Control, Cover, Failures, Key, Outcome, PartitionBackend, PartitionConnection, PartitionError, Pause, Report, bounds,
-    hand,
+    hand, session,
 };
-use diesel::connection::CacheSize;
+use diesel::connection::{CacheSize, Connection};
 use diesel::deserialize::QueryableByName;
 use diesel::r2d2::ManageConnection;
-use job_db::Database;
+use job_db::{Database, MigrateError};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
@@ -201,16 +201,18 @@ impl Partition {
     {
         self.check()?;
         let start = Instant::now();
-        let mut conn = manager
-            .connect()
-            .map_err(|error| PartitionError::Connect(error.to_string()))?;
-        Db::<M>::check_server(&mut conn).map_err(PartitionError::ServerTooOld)?;
-        Db::<M>::set_up(&mut conn)?;
+        let mut conn = session::open(manager, self.cache).map_err(PartitionError::Connect)?;
+        // In a transaction, as all statements are: behind a proxy the next one may be in another session.
+        conn.transaction(|conn| Db::<M>::check_server(conn))
+            .map_err(|error| match error {
+                MigrateError::Database(error) => PartitionError::Database(error),
+                error => PartitionError::ServerTooOld(error),
+            })?;
         let plan = self.plan::<Conn<M>>(&mut conn)?;
         let job = Shared {
             partition: self,
             manager,
-            sweep: Sweep::new(plan.slices.count(), self.patience),
+            sweep: Sweep::new(plan.slices.count(), self.patience, Db::<M>::ONE_LOCK),
             plan,
             tally: Tally::default(),
         };

@@ -1,5 +1,5 @@
 use crate::partition::{Conn, Db, Shared};
-use crate::{PartitionBackend, PartitionConnection};
+use crate::{PartitionBackend, PartitionConnection, session};
 use diesel::Connection;
 use diesel::r2d2::ManageConnection;
 use std::fmt;
@@ -151,7 +151,7 @@ where
     fn count(&mut self) {
         let began = Instant::now();
         if self.counter.conn.is_none() {
-            self.counter.conn = self.shared.manager.connect().ok();
+            self.counter.conn = session::open(self.shared.manager, self.shared.partition.cache).ok();
         }
         let counted = self.counter.conn.as_mut().map(|conn| {
             conn.transaction(|conn| Db::<M>::numbered(conn, self.shared.plan.count()))

@@ -1,7 +1,7 @@
-use crate::partition::{Conn, Shared, Stop};
+use crate::partition::{Conn, Db, Shared, Stop};
 use crate::sweep::jittered;
 use crate::{PartitionBackend, PartitionConnection, PartitionError};
-use diesel::Connection;
+use diesel::connection::{CacheSize, Connection};
 use diesel::r2d2::ManageConnection;
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ where
         let start = Instant::now();
         let mut pause = FIRST_PAUSE;
         while self.0.is_none() {
-            match open(shared) {
+            match open(shared.manager, shared.partition.cache) {
                 Ok(conn) => self.0 = Some(conn),
                 Err(error) if start.elapsed() > shared.partition.patience => {
                     return Err(Stop::Error(PartitionError::Connect(error)));
@@ -48,12 +48,14 @@ where
     }
 }
 
-fn open<M: ManageConnection>(shared: &Shared<'_, M>) -> Result<Conn<M>, String>
+/// A new connection, set up.
+pub(crate) fn open<M>(manager: &M, cache: CacheSize) -> Result<Conn<M>, String>
 where
+    M: ManageConnection,
     M::Connection: PartitionConnection,
 {
-    let mut conn = shared.manager.connect().map_err(|error| error.to_string())?;
-    <Conn<M> as PartitionConnection>::Db::set_up(&mut conn).map_err(|error| error.to_string())?;
-    conn.set_prepared_statement_cache_size(shared.partition.cache);
+    let mut conn = manager.connect().map_err(|error| error.to_string())?;
+    conn.set_prepared_statement_cache_size(cache);
+    Db::<M>::set_up(&mut conn).map_err(|error| error.to_string())?;
     Ok(conn)
 }

@@ -40,6 +40,7 @@ impl PartitionBackend for Sqlite {
     const BIGINT: &'static str = "integer";
     // The transaction has the file for itself.
     const LOCK_ROWS: &'static str = "";
+    const ONE_LOCK: bool = true;
     const QUOTE: char = '"';
 
     fn key_as_text(kind: Key, key: &str) -> String {

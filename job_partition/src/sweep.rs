@@ -67,10 +67,12 @@ pub(crate) struct Sweep {
     state: Mutex<State>,
     changed: Condvar,
     patience: Duration,
+    /// Who has one partition's lock has all.
+    one_lock: bool,
 }
 
 impl Sweep {
-    pub(crate) fn new(parts: usize, patience: Duration) -> Self {
+    pub(crate) fn new(parts: usize, patience: Duration, one_lock: bool) -> Self {
         Sweep {
             state: Mutex::new(State {
                 parts: vec![Part::default(); parts],
@@ -80,6 +82,7 @@ impl Sweep {
             }),
             changed: Condvar::new(),
             patience,
+            one_lock,
         }
     }
 
@@ -132,7 +135,13 @@ impl Sweep {
                 part.drained = true;
                 part.not_before = None;
             }
-            Went::Busy => part.leave_alone(),
+            Went::Busy => {
+                part.leave_alone();
+                let until = part.not_before;
+                if self.one_lock {
+                    state.parts.iter_mut().filter(|part| !part.drained).for_each(|part| part.not_before = until);
+                }
+            }
             Went::Ended => {}
         }
         drop(state);

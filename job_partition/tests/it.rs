@@ -8,6 +8,8 @@ mod postgres {
     use job_test::postgres::{Conn, Db};
     #[path = "only/postgres.rs"]
     mod only;
+    #[path = "only/proxy.rs"]
+    mod proxy;
     #[path = "only/server.rs"]
     mod server;
     #[path = "suite/mod.rs"]

@@ -48,7 +48,7 @@ fn flaw_another_table_or_another_name_has_other_locks() {
     db.execute("CREATE TABLE others (id BIGINT PRIMARY KEY, done INT NOT NULL)");
     db.execute("INSERT INTO others SELECT id, 0 FROM items");
     // The only partition of `items` is held, from within a batch, until the others are complete.
-    partition(Key::Integer)
+    let report = partition(Key::Integer)
         .partitions(1)
         .run(&db.manager(), |batch, conn| {
             let mut report = job_partition::Partition::of("others")
@@ -64,6 +64,7 @@ fn flaw_another_table_or_another_name_has_other_locks() {
             mark(batch, conn)
         })
         .unwrap();
+    assert_complete(&report, 50);
     assert_each_done_once(&db, 50);
 }
 
@@ -71,7 +72,7 @@ fn flaw_another_table_or_another_name_has_other_locks() {
 fn a_partition_is_one_workers_for_a_batch_and_free_for_others_between() {
     let db = items(Key::Integer, 100);
     let batches = Mutex::new(Vec::new());
-    partition(Key::Integer)
+    let report = partition(Key::Integer)
         .partitions(1)
         .batch(50)
         .run(&db.manager(), |batch, conn| {
@@ -81,6 +82,7 @@ fn a_partition_is_one_workers_for_a_batch_and_free_for_others_between() {
             mark(batch, conn)
         })
         .unwrap();
+    assert_complete(&report, 100);
     assert_eq!(*batches.lock().unwrap(), [0, 0]);
     assert_each_done_once(&db, 100);
 }
@@ -138,7 +140,7 @@ fn a_deadlock_between_two_batches_is_tried_again() {
     assert_complete(&report, 200);
     assert_eq!(report.retries, 1, "{report}");
     assert_each_done_once(&db, 200);
-    assert_eq!(db.bigints("SELECT CAST(n AS DECIMAL) * 0 + count(*) OVER () FROM shared").len(), 2);
+    assert_eq!(db.count("SELECT count(*) FROM shared WHERE n = 2"), 2, "what was rolled back was done again");
 }
 
 #[test]
@@ -179,7 +181,7 @@ fn keys_are_taken_in_the_order_of_the_columns_own_collation() {
         format!("ALTER TABLE items ALTER id TYPE VARCHAR(60) COLLATE {insensitive}")
     };
     db.execute(&sql);
-    let keys = ["a", "B", "c", "Z", "z1", "é", "ß", "", " ", "ÿ", "ab", "A1", "_", "-", "日本"];
+    let keys = ["a", "B", "c", "Z", "z1", "é", "ß", "", "ÿ", "ab", "A1", "_", "-", "日本"];
     super::suite::items::insert(&db, keys.iter().map(|key| format!("'{key}'")));
     super::suite::items::insert(&db, (0..500).map(|number| key(Key::Text, number)));
     let report = partition(Key::Text).batch(3).threads(2).run(&db.manager(), mark).unwrap();

@@ -97,7 +97,7 @@ fn the_ends_of_uuids_belong_to_partitions() {
 fn rows_come_in_the_order_of_the_key_and_no_batch_is_larger_than_was_said() {
     let db = items(Key::Integer, 100);
     let seen = Mutex::new(Vec::new());
-    partition(Key::Integer)
+    let report = partition(Key::Integer)
         .partitions(1)
         .batch(7)
         .run(&db.manager(), |batch: &[super::items::Item], conn| {
@@ -106,6 +106,7 @@ fn rows_come_in_the_order_of_the_key_and_no_batch_is_larger_than_was_said() {
             mark(batch, conn)
         })
         .unwrap();
+    assert_complete(&report, 100);
     assert_eq!(*seen.lock().unwrap(), (-100..0).collect::<Vec<i64>>());
 }
 
