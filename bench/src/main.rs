@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release -p bench -- drain [jobs] [rounds]` starts a private PostgreSQL with default durability.
 
+mod partition;
+
 use anyhow::{Context, Result, ensure};
 use diesel::prelude::*;
 use diesel::r2d2::ConnectionManager;
@@ -41,7 +43,12 @@ fn main() -> Result<()> {
             let number = |at: usize, default| rest.get(at).map_or(Ok(default), |text| text.parse::<usize>());
             drain(number(0, 50_000)?, number(1, 3)?)
         }
-        _ => anyhow::bail!("usage: bench drain [jobs] [rounds]"),
+        ["partition-worker", url, cover, batch] => partition::work(url, cover, batch.parse()?),
+        ["partition", rest @ ..] => {
+            let number = |at: usize, default| rest.get(at).map_or(Ok(default), |text| text.parse::<usize>());
+            partition::partition(number(0, 1_000_000)?, number(1, 3)?, number(2, 500)?)
+        }
+        _ => anyhow::bail!("usage: bench drain [jobs] [rounds] | partition [rows] [rounds] [batch]"),
     }
 }
 

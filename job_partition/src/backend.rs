@@ -7,6 +7,7 @@ use job_db::Database;
 
 /// The lock of one partition.
 #[derive(Debug)]
+#[allow(dead_code)] // Each database reads what its lock is made of.
 pub struct Lock {
     /// The hash, of 48 bits, of all that the workers on the same partitions have in common.
     pub(crate) namespace: u64,

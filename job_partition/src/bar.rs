@@ -20,8 +20,10 @@ impl Bar {
 
     pub(crate) fn show(&self, progress: &Progress) {
         if let Some(remaining) = progress.remaining {
-            self.0.set_length(self.0.length().unwrap_or(0).max(progress.rows + remaining));
-            self.0.set_position(self.0.length().unwrap_or(0).saturating_sub(remaining));
+            self.0
+                .set_length(self.0.length().unwrap_or(0).max(progress.rows + remaining));
+            self.0
+                .set_position(self.0.length().unwrap_or(0).saturating_sub(remaining));
         }
         self.0.set_message(progress.to_string());
     }

@@ -5,11 +5,11 @@ use crate::partition::{Conn, Db, Shared};
 use crate::plan::Span;
 use crate::{KeyValue, PartitionBackend, PartitionConnection, PartitionError};
 use anyhow::anyhow;
+use diesel::Connection;
 use diesel::connection::TransactionManager;
 use diesel::deserialize::QueryableByName;
 use diesel::r2d2::ManageConnection;
 use diesel::result::Error;
-use diesel::Connection;
 use job_db::{Database, Fault, roll_back_to, transaction_depth};
 use std::any::Any;
 use std::collections::HashSet;
@@ -151,7 +151,12 @@ where
     };
     C::<M>::commit_transaction(conn).map_err(|error| of_work::<M>(&keys, error))?;
     let done = keys.len() - left.len();
-    failed.extend(left.into_iter().map(|key| (key, "the closure succeeded, but the row is still pending".to_owned())));
+    failed.extend(left.into_iter().map(|key| {
+        (
+            key,
+            "the closure succeeded, but the row is still pending".to_owned(),
+        )
+    }));
     Ok(Batch::Done {
         done,
         found: count,
@@ -172,7 +177,9 @@ fn perform<T, Conn: Connection>(
     let (error, broken) = match catch_unwind(AssertUnwindSafe(|| work(rows, conn))) {
         Ok(Ok(())) if transaction_depth(conn) == 1 => return Ok(()),
         Ok(Ok(())) => (
-            anyhow!("the batch's transaction was not as the closure found it: leave COMMIT and ROLLBACK to the run"),
+            anyhow!(
+                "the batch's transaction was not as the closure found it: leave COMMIT and ROLLBACK to the run"
+            ),
             true,
         ),
         Ok(Err(error)) => (error, false),
@@ -205,7 +212,8 @@ where
 {
     let plan = &shared.plan;
     // Where the closure has swallowed an error that ended the transaction, this is what fails.
-    let found = Db::<M>::numbered(conn, plan.still_pending(keys)).map_err(|error| of_work::<M>(keys, error))?;
+    let found =
+        Db::<M>::numbered(conn, plan.still_pending(keys)).map_err(|error| of_work::<M>(keys, error))?;
     if found.is_empty() {
         return Ok(Vec::new());
     }

@@ -57,11 +57,18 @@ where
         bits,
         rows: 0,
     };
-    whole.first = if bits == u128::BITS { 0 } else { min >> bits << bits };
+    whole.first = if bits == u128::BITS {
+        0
+    } else {
+        min >> bits << bits
+    };
     whole.rows = rows_in(conn, table, &whole)?;
     let mut blocks = vec![whole];
     while blocks.len() < wanted {
-        let splittable = blocks.iter().enumerate().filter(|(_, block)| block.rows > 1 && block.bits > 0);
+        let splittable = blocks
+            .iter()
+            .enumerate()
+            .filter(|(_, block)| block.rows > 1 && block.bits > 0);
         let Some((at, block)) = splittable.max_by_key(|(_, block)| (block.rows, block.bits)) else {
             break;
         };
@@ -81,7 +88,11 @@ where
             break; // All rows were deleted meanwhile.
         }
     }
-    Ok(blocks.iter().skip(1).filter_map(|block| table.kind.at(block.first)).collect())
+    Ok(blocks
+        .iter()
+        .skip(1)
+        .filter_map(|block| table.kind.at(block.first))
+        .collect())
 }
 
 /// The first or the last key.
@@ -145,7 +156,9 @@ where
     }
     if samples.len() >= wanted {
         let count = samples.len();
-        samples = (1..wanted).map(|at| samples[at * count / wanted].clone()).collect();
+        samples = (1..wanted)
+            .map(|at| samples[at * count / wanted].clone())
+            .collect();
     }
     Ok(samples)
 }
@@ -165,7 +178,11 @@ where
     C: LoadConnection<Backend = DB>,
 {
     let found = in_transaction(conn, sql)?;
-    found.into_iter().next().map(|row| table.parse(&row.key)).transpose()
+    found
+        .into_iter()
+        .next()
+        .map(|row| table.parse(&row.key))
+        .transpose()
 }
 
 /// A statement that is prepared and executed in two steps must have one session for both, also behind a proxy.

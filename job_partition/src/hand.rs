@@ -34,7 +34,10 @@ where
     F: Fn(&[T], &mut M::Connection) -> anyhow::Result<()> + Sync,
 {
     std::thread::scope(|scope| {
-        let reporter = shared.progress().start(scope).map_err(|error| Stop::Error(error.into()))?;
+        let reporter = shared
+            .progress()
+            .start(scope)
+            .map_err(|error| Stop::Error(error.into()))?;
         let mut conn = Some(conn);
         let mut threads = Vec::new();
         let mut result = Ok(());
@@ -164,12 +167,20 @@ where
         Ok(match self.settle(part, &Span::After(cursor), limit)? {
             Settled::Done { found, last } => {
                 self.size.learn(found, start.elapsed());
-                if found < limit { Went::Drained } else { Went::On(last) }
+                if found < limit {
+                    Went::Drained
+                } else {
+                    Went::On(last)
+                }
             }
             Settled::Busy => Went::Busy,
             Settled::Failed(keys, error) => {
                 let last = keys.last().cloned();
-                if self.bisect(part, keys, error)? { Went::On(last) } else { Went::Ended }
+                if self.bisect(part, keys, error)? {
+                    Went::On(last)
+                } else {
+                    Went::Ended
+                }
             }
             Settled::Ended => Went::Ended,
         })
@@ -178,7 +189,10 @@ where
     /// Halves a batch that has failed until each row that fails is alone; every half has a transaction of its own. `false`:
     /// the run ends before.
     fn bisect(&mut self, part: usize, keys: Vec<KeyValue>, error: anyhow::Error) -> Result<bool, Stop> {
-        log::warn!("gatun partition: a batch of {} rows failed, and is halved: {error:#}", keys.len());
+        log::warn!(
+            "gatun partition: a batch of {} rows failed, and is halved: {error:#}",
+            keys.len()
+        );
         let mut spans = Vec::new();
         self.halve(keys, &error, &mut spans)?;
         while let Some(keys) = spans.pop() {
@@ -190,7 +204,9 @@ where
                 // Whoever has the partition now does these rows, or we do when the lock is free.
                 Settled::Busy => {
                     spans.push(keys);
-                    if !self.shared.partition.control.sleep(jittered(FIRST_PAUSE * 4)) || self.shared.sweep.end().is_some() {
+                    if !self.shared.partition.control.sleep(jittered(FIRST_PAUSE * 4))
+                        || self.shared.sweep.end().is_some()
+                    {
                         return Ok(false);
                     }
                 }
@@ -203,7 +219,12 @@ where
         Ok(true)
     }
 
-    fn halve(&self, mut keys: Vec<KeyValue>, error: &anyhow::Error, spans: &mut Vec<Vec<KeyValue>>) -> Result<(), Stop> {
+    fn halve(
+        &self,
+        mut keys: Vec<KeyValue>,
+        error: &anyhow::Error,
+        spans: &mut Vec<Vec<KeyValue>>,
+    ) -> Result<(), Stop> {
         if keys.len() > 1 {
             let right = keys.split_off(keys.len() / 2);
             spans.extend([right, keys]);
@@ -217,7 +238,11 @@ where
 
     fn failed(&self, key: KeyValue, error: String) -> Result<(), Stop> {
         let Shared { tally, partition, .. } = self.shared;
-        if tally.failed(key, error, partition.max_failures) { Ok(()) } else { Err(Stop::Failures) }
+        if tally.failed(key, error, partition.max_failures) {
+            Ok(())
+        } else {
+            Err(Stop::Failures)
+        }
     }
 
     /// Tries a batch until it is committed, or has failed by a fault of its own.
@@ -225,10 +250,17 @@ where
         let shared = self.shared;
         let mut pause = FIRST_PAUSE;
         for tries in 1.. {
-            let Some(conn) = self.session.connect(shared)? else { return Ok(Settled::Ended) };
+            let Some(conn) = self.session.connect(shared)? else {
+                return Ok(Settled::Ended);
+            };
             let trouble = match attempt(shared, conn, self.work, part, span, limit) {
                 Ok(Batch::Busy) => return Ok(Settled::Busy),
-                Ok(Batch::Done { done, found, last, failed }) => {
+                Ok(Batch::Done {
+                    done,
+                    found,
+                    last,
+                    failed,
+                }) => {
                     if done > 0 {
                         shared.tally.committed(done);
                         shared.sweep.progressed(Some(part));
@@ -271,7 +303,9 @@ where
         let mut tries = 0;
         let found = loop {
             let limit = shared.tally.failures_count() + STRAYS;
-            let Some(conn) = self.session.connect(shared)? else { return Ok(vec![0]) };
+            let Some(conn) = self.session.connect(shared)? else {
+                return Ok(vec![0]);
+            };
             let error = match conn.transaction(|conn| Db::<M>::numbered(conn, shared.plan.look(limit))) {
                 Ok(found) => break found,
                 Err(error) => error,

@@ -5,7 +5,7 @@ use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::mysql::Mysql;
 use diesel::prelude::*;
 use diesel::result::{DatabaseErrorKind, Error};
-use diesel::sql_types::{BigInt, Nullable, Text};
+use diesel::sql_types::{Nullable, Text};
 
 stamp!(Mysql);
 
@@ -17,25 +17,19 @@ struct Row {
     key_type: Option<String>,
 }
 
-#[derive(QueryableByName)]
-struct Answer {
-    #[diesel(sql_type = Nullable<BigInt>)]
-    answer: Option<i64>,
+job_db::statement! {
+    struct GetLock<'a> on Mysql { name: &'a str => Text } -> Nullable<BigInt>;
+    "SELECT GET_LOCK(" name ", 0)"
+}
+
+job_db::statement! {
+    struct ReleaseLock<'a> on Mysql { name: &'a str => Text } -> Nullable<BigInt>;
+    "SELECT RELEASE_LOCK(" name ")"
 }
 
 /// Names of GET_LOCK are server-wide and at most 64 characters long; the database's name is in the hash.
 fn lock_name(lock: &Lock) -> String {
     format!("gatun_partition_{:012x}_{}", lock.namespace, lock.number)
-}
-
-fn ask<C>(conn: &mut C, sql: &str, lock: &Lock) -> QueryResult<Option<i64>>
-where
-    C: LoadConnection<Backend = Mysql>,
-{
-    let answer: Answer = diesel::sql_query(sql)
-        .bind::<Text, _>(lock_name(lock))
-        .get_result(conn)?;
-    Ok(answer.answer)
 }
 
 /// GET_LOCK says 1 for taken, 0 for somebody else's, and NULL when it could not tell, as when it ran out of memory or was
@@ -108,7 +102,12 @@ impl PartitionBackend for Mysql {
     where
         C: LoadConnection<Backend = Self>,
     {
-        let take = taken(ask(conn, "SELECT GET_LOCK(?, 0) AS answer", lock)?)?;
+        let take = taken(
+            GetLock {
+                name: &lock_name(lock),
+            }
+            .get_result(conn)?,
+        )?;
         if take == Take::Taken {
             // It holds for the next transaction only.
             conn.batch_execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
@@ -122,7 +121,11 @@ impl PartitionBackend for Mysql {
         C: LoadConnection<Backend = Self>,
     {
         // What it says does not matter: the lock is not ours any more, now or for longer already.
-        ask(conn, "SELECT RELEASE_LOCK(?) AS answer", lock).map(drop)
+        ReleaseLock {
+            name: &lock_name(lock),
+        }
+        .get_result::<Option<i64>>(conn)
+        .map(drop)
     }
 
     runners!();

@@ -77,7 +77,9 @@ impl Size {
     /// Adapts to how long a batch took. At most double or half, since one slow batch proves little; one that was not full
     /// proves nothing.
     pub(crate) fn learn(&mut self, rows: usize, took: Duration) {
-        let Some(target) = self.target.filter(|_| rows >= self.rows) else { return };
+        let Some(target) = self.target.filter(|_| rows >= self.rows) else {
+            return;
+        };
         let factor = target.as_secs_f64() / took.as_secs_f64().max(1e-6);
         let rows = (self.rows as f64 * factor.clamp(0.5, 2.0)).round() as usize;
         self.rows = rows.clamp(self.bounds.0, self.bounds.1);

@@ -3,8 +3,8 @@ use crate::progress::{self, Progress};
 use crate::sweep::{End, Sweep};
 use crate::tally::Tally;
 use crate::{
-    Control, Cover, Failures, Key, Outcome, PartitionBackend, PartitionConnection, PartitionError, Pause, Report, bounds,
-    hand, session,
+    Control, Cover, Failures, Key, Outcome, PartitionBackend, PartitionConnection, PartitionError, Pause,
+    Report, bounds, hand, session,
 };
 use diesel::connection::{CacheSize, Connection};
 use diesel::deserialize::QueryableByName;
@@ -165,8 +165,8 @@ impl Partition {
     }
 
     /// Whether Diesel may keep prepared statements on the connections; it may, if not said. [`CacheSize::Disabled`] is for a
-    /// proxy that gives each transaction another session, as PgBouncer does in its transaction mode: the statements
-    /// around the closure are never kept, and this is for the closure's own.
+    /// proxy that gives each transaction another session, as PgBouncer does in its transaction mode. It is the one thing to say
+    /// there: nothing else stays with a session, and a kept statement that is missed is an error, never a wrong result.
     pub fn statement_cache(mut self, size: CacheSize) -> Self {
         self.cache = size;
         self
@@ -232,8 +232,14 @@ impl Partition {
         let (smallest, largest) = self.batch_bounds;
         let sizes = [self.batch, smallest, largest];
         let wrong = [
-            (self.pending.trim().is_empty(), "pending() must say what rows are not done yet"),
-            (self.partitions == 0, "there must be a partition: partitions(0) cannot be"),
+            (
+                self.pending.trim().is_empty(),
+                "pending() must say what rows are not done yet",
+            ),
+            (
+                self.partitions == 0,
+                "there must be a partition: partitions(0) cannot be",
+            ),
             (self.threads == 0, "there must be a thread: threads(0) cannot be"),
             (
                 smallest > largest || sizes.iter().any(|rows| !(1..=LARGEST_BATCH).contains(rows)),
@@ -244,7 +250,9 @@ impl Partition {
                 "the share of failures is a number from 0 to 1",
             ),
             (
-                self.table.split('.').count() > 2 || self.table.split('.').any(str::is_empty) || self.table.contains('\0'),
+                self.table.split('.').count() > 2
+                    || self.table.split('.').any(str::is_empty)
+                    || self.table.contains('\0'),
                 "the table's name is one name, or two with a point between",
             ),
         ];
@@ -263,7 +271,11 @@ impl Partition {
             table: self.table.clone(),
             key: key.clone(),
         })?;
-        let name = parts.into_iter().map(quoted::<C::Db>).collect::<Vec<_>>().join(".");
+        let name = parts
+            .into_iter()
+            .map(quoted::<C::Db>)
+            .collect::<Vec<_>>()
+            .join(".");
         let bare_key = quoted::<C::Db>(key);
         let table = Table {
             key: format!("{name}.{bare_key}"),
@@ -279,13 +291,19 @@ impl Partition {
             Cover::Modulo => Slices::Modulo(self.partitions),
             Cover::Range => Slices::Range(bounds::find(conn, &table, self.partitions.into())?),
         };
-        Ok(Plan::new(table, slices, self.name.as_deref().unwrap_or(&self.pending)))
+        let name = self.name.as_deref().unwrap_or(&self.pending);
+        // A statement that is kept must give the same columns for ever.
+        let is_steady = self.target.is_none() && !self.columns.contains('*');
+        Ok(Plan::new(table, slices, name, is_steady))
     }
 }
 
 fn quoted<DB: PartitionBackend>(name: &str) -> String {
     let quote = DB::QUOTE;
-    format!("{quote}{}{quote}", name.replace(quote, &format!("{quote}{quote}")))
+    format!(
+        "{quote}{}{quote}",
+        name.replace(quote, &format!("{quote}{quote}"))
+    )
 }
 
 impl fmt::Debug for Partition {

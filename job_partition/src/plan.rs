@@ -62,13 +62,15 @@ pub(crate) struct Plan<DB> {
     pub(crate) table: Table,
     pub(crate) slices: Slices,
     namespace: u64,
+    /// Whether the statements for batches keep their text and their columns.
+    is_steady: bool,
     db: PhantomData<fn() -> DB>,
 }
 
 impl<DB: PartitionBackend> Plan<DB> {
     /// Everything that makes a partition's number mean the same rows is in the namespace, the boundaries too: workers that
     /// found different ones do not share locks, and then only row locks keep them apart.
-    pub(crate) fn new(table: Table, slices: Slices, name: &str) -> Self {
+    pub(crate) fn new(table: Table, slices: Slices, name: &str, is_steady: bool) -> Self {
         let shape = match &slices {
             Slices::Modulo(n) => format!("modulo {n}"),
             Slices::Range(starts) => format!("range {starts:?}"),
@@ -78,6 +80,7 @@ impl<DB: PartitionBackend> Plan<DB> {
             table,
             slices,
             namespace,
+            is_steady,
             db: PhantomData,
         }
     }
@@ -93,7 +96,9 @@ impl<DB: PartitionBackend> Plan<DB> {
 
     /// The pending rows of a span, locked, in the key's order.
     pub(crate) fn select(&self, part: usize, span: &Span, limit: usize) -> Sql {
-        let Table { columns, key, kind, .. } = &self.table;
+        let Table {
+            columns, key, kind, ..
+        } = &self.table;
         let mut sql = Sql::new(format!(
             "SELECT {columns}, {} AS {KEY}",
             DB::key_as_text(*kind, key)
@@ -101,6 +106,9 @@ impl<DB: PartitionBackend> Plan<DB> {
         self.from_pending(&mut sql);
         self.and_span(&mut sql, span);
         self.and_slice(&mut sql, part, matches!(span, Span::After(None)));
+        // With modulo the number of the partition stands in the text, and sizes that adapt make many texts.
+        sql.comes_again =
+            self.is_steady && matches!((&self.slices, span), (Slices::Range(_), Span::After(_)));
         sql.text(format!(" ORDER BY {key} LIMIT {limit}{}", DB::LOCK_ROWS));
         sql
     }
@@ -117,6 +125,7 @@ impl<DB: PartitionBackend> Plan<DB> {
         match (&self.slices, keys) {
             (Slices::Range(_), [first, .., last]) => {
                 self.and_span(&mut sql, &Span::Between(first.clone(), last.clone()));
+                sql.comes_again = true;
             }
             // A span would be full of other partitions' rows.
             _ => {

@@ -4,7 +4,7 @@ use crate::{Key, KeyValue};
 use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::pg::Pg;
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Bool, Nullable, Text};
+use diesel::sql_types::{Nullable, Text};
 
 stamp!(Pg);
 
@@ -16,27 +16,16 @@ struct Row {
     key_type: Option<String>,
 }
 
-#[derive(QueryableByName)]
-struct Answer {
-    #[diesel(sql_type = Bool)]
-    taken: bool,
+job_db::statement! {
+    // A statement of its own: one that locks and reads would read with a snapshot from before the lock. The level is looked
+    // at on the way.
+    struct TryLock on Pg { key: i64 => BigInt } -> (Bool, Bool);
+    "SELECT pg_try_advisory_xact_lock(" key "), current_setting('transaction_isolation') = 'read committed'"
 }
 
 /// The key of the advisory lock: the namespace in the upper 48 bits, the partition's number in the lower 16.
 fn advisory_key(lock: &Lock) -> i64 {
     (lock.namespace << 16 | u64::from(lock.number)).cast_signed()
-}
-
-/// As its own statement: one that locks and reads would read with a snapshot from before the lock.
-fn try_lock<C>(conn: &mut C, lock: &Lock) -> QueryResult<bool>
-where
-    C: LoadConnection<Backend = Pg>,
-{
-    conn.batch_execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
-    let answer: Answer = diesel::sql_query("SELECT pg_try_advisory_xact_lock($1) AS taken")
-        .bind::<BigInt, _>(advisory_key(lock))
-        .get_result(conn)?;
-    Ok(answer.taken)
 }
 
 impl PartitionBackend for Pg {
@@ -110,8 +99,18 @@ impl PartitionBackend for Pg {
     where
         C: LoadConnection<Backend = Self>,
     {
+        let key = advisory_key(lock);
         C::TransactionManager::begin_transaction(conn)?;
-        if try_lock(conn, lock)? {
+        let (mut taken, is_read_committed): (bool, bool) = TryLock { key }.get_result(conn)?;
+        if !is_read_committed {
+            // Its snapshot is from before the lock. The level is asked for only where it is not the default, and never set for
+            // the session, which is not ours alone behind a proxy.
+            C::TransactionManager::rollback_transaction(conn)?;
+            C::TransactionManager::begin_transaction(conn)?;
+            conn.batch_execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
+            (taken, _) = TryLock { key }.get_result::<(bool, bool)>(conn)?;
+        }
+        if taken {
             return Ok(Take::Taken);
         }
         C::TransactionManager::rollback_transaction(conn)?;

@@ -128,7 +128,9 @@ where
     }
 
     fn progress(&mut self, is_over: bool) -> Progress {
-        let Shared { tally, sweep, plan, .. } = self.shared;
+        let Shared {
+            tally, sweep, plan, ..
+        } = self.shared;
         if !is_over && Instant::now() >= self.counter.next {
             self.count();
         }
@@ -153,12 +155,16 @@ where
         if self.counter.conn.is_none() {
             self.counter.conn = session::open(self.shared.manager, self.shared.partition.cache).ok();
         }
-        let counted = self.counter.conn.as_mut().map(|conn| {
-            conn.transaction(|conn| Db::<M>::numbered(conn, self.shared.plan.count()))
-        });
+        let counted = self
+            .counter
+            .conn
+            .as_mut()
+            .map(|conn| conn.transaction(|conn| Db::<M>::numbered(conn, self.shared.plan.count())));
         match counted {
             Some(Ok(rows)) => {
-                let rows = rows.first().map_or(0, |row| u64::try_from(row.number).unwrap_or(0));
+                let rows = rows
+                    .first()
+                    .map_or(0, |row| u64::try_from(row.number).unwrap_or(0));
                 let first = self.counter.counts.map_or((began, rows), |[first, _]| first);
                 self.counter.counts = Some([first, (began, rows)]);
             }
@@ -171,7 +177,11 @@ where
 /// From how many rows went between two counts; before the second, from this run's own rate.
 fn eta([(began, first), (at, last)]: [(Instant, u64); 2], own_rate: f64) -> Option<Duration> {
     let gone = first.saturating_sub(last) as f64;
-    let rate = if gone > 0.0 { gone / (at - began).as_secs_f64() } else { own_rate };
+    let rate = if gone > 0.0 {
+        gone / (at - began).as_secs_f64()
+    } else {
+        own_rate
+    };
     let left = Duration::try_from_secs_f64(last as f64 / rate).ok()?;
     Some(left.saturating_sub(at.elapsed()))
 }
@@ -186,7 +196,10 @@ mod tests {
         let began = Instant::now() - Duration::from_secs(100);
         let at = began + Duration::from_secs(100);
         let left = eta([(began, 1000), (at, 500)], 1.0).unwrap();
-        assert!(left <= Duration::from_secs(100) && left > Duration::from_secs(50), "{left:?}");
+        assert!(
+            left <= Duration::from_secs(100) && left > Duration::from_secs(50),
+            "{left:?}"
+        );
         assert_eq!(eta([(began, 1000), (began, 1000)], 0.0), None, "nobody knows yet");
     }
 }

@@ -16,23 +16,29 @@ pub(crate) enum Part {
     Bytes(Vec<u8>),
 }
 
-/// SQL that is put together at run time, since table, columns and condition are the caller's. It is never kept as a
-/// prepared statement: those belong to a session, and behind a proxy the next transaction may be in another one.
+/// SQL that is put together at run time, since table, columns and condition are the caller's.
 #[derive(Clone, Debug, Default)]
-pub struct Sql(pub(crate) Vec<Part>);
+pub struct Sql {
+    pub(crate) parts: Vec<Part>,
+    /// Whether the same text comes again and again, so that Diesel may keep it prepared.
+    pub(crate) comes_again: bool,
+}
 
 impl Sql {
     pub(crate) fn new(text: impl Into<String>) -> Self {
-        Sql(vec![Part::Text(text.into())])
+        Sql {
+            parts: vec![Part::Text(text.into())],
+            comes_again: false,
+        }
     }
 
     pub(crate) fn text(&mut self, text: impl Into<String>) -> &mut Self {
-        self.0.push(Part::Text(text.into()));
+        self.parts.push(Part::Text(text.into()));
         self
     }
 
     pub(crate) fn bind(&mut self, part: Part) -> &mut Self {
-        self.0.push(part);
+        self.parts.push(part);
         self
     }
 }
@@ -84,8 +90,10 @@ macro_rules! stamp {
 
             impl QueryFragment<$db> for Sql {
                 fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, $db>) -> diesel::QueryResult<()> {
-                    out.unsafe_to_cache_prepared();
-                    for part in &self.0 {
+                    if !self.comes_again {
+                        out.unsafe_to_cache_prepared();
+                    }
+                    for part in &self.parts {
                         match part {
                             Part::Text(text) => out.push_sql(text),
                             Part::Integer(number) => out.push_bind_param::<BigInt, i64>(number)?,

@@ -81,8 +81,13 @@ impl PartitionBackend for Sqlite {
             // The first in which it is found: temp, main, or one that was attached.
             _ => ("", table[0]),
         };
-        let sql = "SELECT count(*) AS all_columns, coalesce(sum(name = ?), 0) AS keys FROM pragma_table_info(?";
-        let query = |end: &str| diesel::sql_query(format!("{sql}{end}")).bind::<Text, _>(key).bind::<Text, _>(name);
+        let sql =
+            "SELECT count(*) AS all_columns, coalesce(sum(name = ?), 0) AS keys FROM pragma_table_info(?";
+        let query = |end: &str| {
+            diesel::sql_query(format!("{sql}{end}"))
+                .bind::<Text, _>(key)
+                .bind::<Text, _>(name)
+        };
         let found: Columns = match schema {
             "" => query(")").get_result(conn)?,
             schema => query(", ?)").bind::<Text, _>(schema).get_result(conn)?,

@@ -95,7 +95,8 @@ impl Sweep {
         }
         let now = Instant::now();
         let count = state.parts.len();
-        let is_free = |part: &Part| !part.drained && !part.taken && part.not_before.is_none_or(|at| at <= now);
+        let is_free =
+            |part: &Part| !part.drained && !part.taken && part.not_before.is_none_or(|at| at <= now);
         let start = fastrand::usize(..count);
         let found = before
             .into_iter()
@@ -139,7 +140,11 @@ impl Sweep {
                 part.leave_alone();
                 let until = part.not_before;
                 if self.one_lock {
-                    state.parts.iter_mut().filter(|part| !part.drained).for_each(|part| part.not_before = until);
+                    state
+                        .parts
+                        .iter_mut()
+                        .filter(|part| !part.drained)
+                        .for_each(|part| part.not_before = until);
                 }
             }
             Went::Ended => {}
@@ -158,7 +163,9 @@ impl Sweep {
             return;
         }
         for &at in strays {
-            let Some(part) = state.parts.get_mut(at) else { continue };
+            let Some(part) = state.parts.get_mut(at) else {
+                continue;
+            };
             if part.drained {
                 part.drained = false;
                 part.cursor = None;

@@ -75,7 +75,10 @@ impl Tally {
     }
 
     pub(crate) fn throttled(&self) -> Option<String> {
-        self.throttled.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.throttled
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn failures(&self) -> MutexGuard<'_, HashMap<KeyValue, String>> {

@@ -20,7 +20,9 @@ struct Kept {
 fn flaw_plain_advisory_numbers_of_others_are_in_nobodys_way() {
     let db = items(Key::Integer, 300);
     let other = &mut db.connect();
-    other.batch_execute("SELECT pg_advisory_lock(n) FROM generate_series(0, 100) n").unwrap();
+    other
+        .batch_execute("SELECT pg_advisory_lock(n) FROM generate_series(0, 100) n")
+        .unwrap();
     assert_complete(&partition(Key::Integer).run(&db.manager(), mark).unwrap(), 300);
     assert_each_done_once(&db, 300);
 }
@@ -58,10 +60,16 @@ fn a_table_may_stand_in_a_schema_and_have_a_small_key() {
         .pending("done = 0")
         .columns("CAST(id AS text) AS literal, 'x' AS name")
         .batch(10)
-        .run(&db.manager(), |batch: &[super::suite::items::Item], conn: &mut Conn| {
-            let keys: Vec<&str> = batch.iter().map(|item| item.literal.as_str()).collect();
-            Ok(conn.batch_execute(&format!("UPDATE small SET done = 1 WHERE id IN ({})", keys.join(", ")))?)
-        })
+        .run(
+            &db.manager(),
+            |batch: &[super::suite::items::Item], conn: &mut Conn| {
+                let keys: Vec<&str> = batch.iter().map(|item| item.literal.as_str()).collect();
+                Ok(conn.batch_execute(&format!(
+                    "UPDATE small SET done = 1 WHERE id IN ({})",
+                    keys.join(", ")
+                ))?)
+            },
+        )
         .unwrap();
     assert_complete(&report, 721);
 }
@@ -70,7 +78,10 @@ fn a_table_may_stand_in_a_schema_and_have_a_small_key() {
 fn the_index_of_the_key_serves_a_range() {
     let db = items(Key::Integer, 20_000);
     db.execute("ANALYZE items");
-    let report = partition(Key::Integer).batch(100).run(&db.manager(), mark).unwrap();
+    let report = partition(Key::Integer)
+        .batch(100)
+        .run(&db.manager(), mark)
+        .unwrap();
     assert_complete(&report, 20_000);
     let read = || db.count("SELECT seq_tup_read FROM pg_stat_user_tables WHERE relid = 'items'::regclass");
     // One look over the whole table; more than a handful would mean that partitions are scanned.
@@ -83,9 +94,14 @@ fn padded_and_domain_keys_are_compared_as_their_type_does() {
     make_tables(&db, Key::Text);
     db.execute("CREATE DOMAIN code AS text; ALTER TABLE audit ALTER item TYPE text");
     for kind in ["char(12)", "code"] {
-        db.execute(&format!("DELETE FROM audit; DELETE FROM items; ALTER TABLE items ALTER id TYPE {kind}"));
+        db.execute(&format!(
+            "DELETE FROM audit; DELETE FROM items; ALTER TABLE items ALTER id TYPE {kind}"
+        ));
         db.execute("INSERT INTO items (id, name) SELECT 'k' || n, 'x' FROM generate_series(1, 300) n");
-        assert_complete(&partition(Key::Text).batch(7).run(&db.manager(), mark).unwrap(), 300);
+        assert_complete(
+            &partition(Key::Text).batch(7).run(&db.manager(), mark).unwrap(),
+            300,
+        );
         assert_each_done_once(&db, 300);
     }
 }

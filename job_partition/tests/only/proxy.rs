@@ -26,9 +26,17 @@ impl Proxy {
         let address = server.split('@').nth(1).unwrap().split('/').next().unwrap();
         let (host, port) = address.split_once(':').unwrap();
         let schema = db.text("SELECT current_schema()::text").unwrap();
-        let folder = std::env::temp_dir().join(format!("gatun-proxy-{}-{:08x}", std::process::id(), fastrand::u32(..)));
+        let folder = std::env::temp_dir().join(format!(
+            "gatun-proxy-{}-{:08x}",
+            std::process::id(),
+            fastrand::u32(..)
+        ));
         fs::create_dir(&folder).unwrap();
-        let own_port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let own_port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
         let users = folder.join("users");
         fs::write(&users, "\"postgres\" \"\"\n").unwrap();
         let config = folder.join("config");
@@ -42,7 +50,11 @@ impl Proxy {
             ),
         )
         .unwrap();
-        let places = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/usr/local/bin/pgbouncer"];
+        let places = [
+            "/usr/sbin/pgbouncer",
+            "/usr/bin/pgbouncer",
+            "/usr/local/bin/pgbouncer",
+        ];
         let program = places.into_iter().find(|path| fs::exists(path).unwrap());
         let program = program.expect("PgBouncer is not installed: install the package pgbouncer");
         let mut command = Command::new(program);
@@ -82,11 +94,14 @@ fn behind_a_transaction_pooling_proxy_each_row_is_done_once() {
                 .batch(40)
                 .threads(4)
                 .statement_cache(CacheSize::Disabled)
-                .run(&ConnectionManager::<Conn>::new(&proxy.url), |batch: &[Item], conn: &mut Conn| {
-                    // One that Diesel would otherwise prepare by name.
-                    diesel::select(diesel::dsl::now).execute(conn)?;
-                    mark(batch, conn)
-                })
+                .run(
+                    &ConnectionManager::<Conn>::new(&proxy.url),
+                    |batch: &[Item], conn: &mut Conn| {
+                        // One that Diesel would otherwise prepare by name.
+                        diesel::select(diesel::dsl::now).execute(conn)?;
+                        mark(batch, conn)
+                    },
+                )
                 .unwrap()
         };
         let (one, other) = std::thread::scope(|scope| {

@@ -1,6 +1,8 @@
 //! What takes a server: sessions that end, locks of others, deadlocks.
 
-use super::suite::items::{Item, assert_complete, assert_each_done_once, has, items, key, make_tables, mark, partition};
+use super::suite::items::{
+    Item, assert_complete, assert_each_done_once, has, items, key, make_tables, mark, partition,
+};
 use super::{Conn, Db, KILL, SESSION};
 use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
@@ -55,10 +57,16 @@ fn flaw_another_table_or_another_name_has_other_locks() {
                 .pending("done = 0")
                 .columns("'x' AS literal, 'y' AS name")
                 .partitions(1)
-                .run(&db.manager(), |_: &[Item], conn: &mut Conn| Ok(conn.batch_execute("UPDATE others SET done = 1")?))?;
+                .run(&db.manager(), |_: &[Item], conn: &mut Conn| {
+                    Ok(conn.batch_execute("UPDATE others SET done = 1")?)
+                })?;
             assert_complete(&report, 50);
             // The rows are held as well: another name has the lock, and finds nothing to do but to wait.
-            report = partition(Key::Integer).partitions(1).name("another").patience(Duration::ZERO).run(&db.manager(), mark)?;
+            report = partition(Key::Integer)
+                .partitions(1)
+                .name("another")
+                .patience(Duration::ZERO)
+                .run(&db.manager(), mark)?;
             assert_eq!(report.outcome, Outcome::Incomplete { busy: 1, failed: 0 });
             assert_eq!(report.rows, 0);
             mark(batch, conn)
@@ -76,9 +84,16 @@ fn a_partition_is_one_workers_for_a_batch_and_free_for_others_between() {
         .partitions(1)
         .batch(50)
         .run(&db.manager(), |batch, conn| {
-            let inner = partition(Key::Integer).partitions(1).patience(Duration::ZERO).run(&db.manager(), mark)?;
+            let inner = partition(Key::Integer)
+                .partitions(1)
+                .patience(Duration::ZERO)
+                .run(&db.manager(), mark)?;
             batches.lock().unwrap().push(inner.rows);
-            assert_eq!(inner.outcome, Outcome::Incomplete { busy: 1, failed: 0 }, "the lock is held");
+            assert_eq!(
+                inner.outcome,
+                Outcome::Incomplete { busy: 1, failed: 0 },
+                "the lock is held"
+            );
             mark(batch, conn)
         })
         .unwrap();
@@ -94,7 +109,10 @@ fn a_worker_that_arrives_takes_part_at_the_next_batch() {
     let (first, second) = std::thread::scope(|scope| {
         let second = scope.spawn(|| {
             arrived.wait();
-            partition(Key::Integer).batch(10).run(&db.manager(), mark).unwrap()
+            partition(Key::Integer)
+                .batch(10)
+                .run(&db.manager(), mark)
+                .unwrap()
         });
         let first = partition(Key::Integer)
             .batch(10)
@@ -140,14 +158,20 @@ fn a_deadlock_between_two_batches_is_tried_again() {
     assert_complete(&report, 200);
     assert_eq!(report.retries, 1, "{report}");
     assert_each_done_once(&db, 200);
-    assert_eq!(db.count("SELECT count(*) FROM shared WHERE n = 2"), 2, "what was rolled back was done again");
+    assert_eq!(
+        db.count("SELECT count(*) FROM shared WHERE n = 2"),
+        2,
+        "what was rolled back was done again"
+    );
 }
 
 #[test]
 fn a_row_that_somebody_has_locked_is_passed_over_and_done_when_it_is_free() {
     let db = items(Key::Integer, 100);
     let other = &mut db.connect();
-    other.batch_execute("BEGIN; UPDATE items SET name = 'held' WHERE id = -50").unwrap();
+    other
+        .batch_execute("BEGIN; UPDATE items SET name = 'held' WHERE id = -50")
+        .unwrap();
     let (rest_is_done, free) = sync_channel(1);
     std::thread::scope(|scope| {
         scope.spawn(move || {
@@ -174,17 +198,29 @@ fn a_row_that_somebody_has_locked_is_passed_over_and_done_when_it_is_free() {
 fn keys_are_taken_in_the_order_of_the_columns_own_collation() {
     let db = Db::empty();
     make_tables(&db, Key::Text);
-    let insensitive = if db.url().starts_with("mysql") { "utf8mb4_general_ci" } else { "\"C\"" };
+    let insensitive = if db.url().starts_with("mysql") {
+        "utf8mb4_general_ci"
+    } else {
+        "\"C\""
+    };
     let sql = if db.url().starts_with("mysql") {
-        format!("ALTER TABLE items MODIFY id VARCHAR(60) CHARACTER SET utf8mb4 COLLATE {insensitive} NOT NULL")
+        format!(
+            "ALTER TABLE items MODIFY id VARCHAR(60) CHARACTER SET utf8mb4 COLLATE {insensitive} NOT NULL"
+        )
     } else {
         format!("ALTER TABLE items ALTER id TYPE VARCHAR(60) COLLATE {insensitive}")
     };
     db.execute(&sql);
-    let keys = ["a", "B", "c", "Z", "z1", "é", "ß", "", "ÿ", "ab", "A1", "_", "-", "日本"];
+    let keys = [
+        "a", "B", "c", "Z", "z1", "é", "ß", "", "ÿ", "ab", "A1", "_", "-", "日本",
+    ];
     super::suite::items::insert(&db, keys.iter().map(|key| format!("'{key}'")));
     super::suite::items::insert(&db, (0..500).map(|number| key(Key::Text, number)));
-    let report = partition(Key::Text).batch(3).threads(2).run(&db.manager(), mark).unwrap();
+    let report = partition(Key::Text)
+        .batch(3)
+        .threads(2)
+        .run(&db.manager(), mark)
+        .unwrap();
     assert_complete(&report, 500 + keys.len() as u64);
     assert_each_done_once(&db, 500 + keys.len() as u64);
 }

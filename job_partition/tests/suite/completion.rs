@@ -11,10 +11,17 @@ fn flaw_nothing_is_called_complete_while_a_row_is_pending() {
         let db = items(Key::Integer, 100);
         // Somebody holds a row (on SQLite: the file).
         let other = &mut db.connect();
-        other.batch_execute("BEGIN; UPDATE items SET name = 'held' WHERE id = -50").unwrap();
-        let partition = partition(Key::Integer).cover(cover).patience(Duration::ZERO).batch(10);
+        other
+            .batch_execute("BEGIN; UPDATE items SET name = 'held' WHERE id = -50")
+            .unwrap();
+        let partition = partition(Key::Integer)
+            .cover(cover)
+            .patience(Duration::ZERO)
+            .batch(10);
         let report = partition.run(&db.manager(), mark).unwrap();
-        let Outcome::Incomplete { busy, failed: 0 } = report.outcome else { panic!("{report}") };
+        let Outcome::Incomplete { busy, failed: 0 } = report.outcome else {
+            panic!("{report}")
+        };
         assert!(busy > 0, "{report}");
         assert!(report.rows < 100, "{report}");
 
@@ -38,7 +45,9 @@ fn the_last_look_finds_low_ids_that_were_committed_late() {
             .run(&db.manager(), |batch, conn| {
                 // The last row of the only partition: what lies before it was passed long ago.
                 if has(batch, -1) && !inserted.swap(true, Ordering::Relaxed) {
-                    conn.batch_execute("INSERT INTO items (id, name) VALUES (-1000, 'late'), (-1001, 'late')")?;
+                    conn.batch_execute(
+                        "INSERT INTO items (id, name) VALUES (-1000, 'late'), (-1001, 'late')",
+                    )?;
                 }
                 mark(batch, conn)
             })
@@ -53,7 +62,13 @@ fn the_last_look_finds_low_ids_that_were_committed_late() {
 fn what_is_done_already_is_not_done_again() {
     let db = items(Key::Integer, 100);
     assert_complete(&partition(Key::Integer).run(&db.manager(), mark).unwrap(), 100);
-    assert_complete(&partition(Key::Integer).threads(3).run(&db.manager(), mark).unwrap(), 0);
+    assert_complete(
+        &partition(Key::Integer)
+            .threads(3)
+            .run(&db.manager(), mark)
+            .unwrap(),
+        0,
+    );
     db.execute("UPDATE items SET done = 0 WHERE id >= -10; DELETE FROM audit WHERE item >= -10");
     assert_complete(&partition(Key::Integer).run(&db.manager(), mark).unwrap(), 10);
     assert_each_done_once(&db, 100);

@@ -1,4 +1,6 @@
-use super::items::{Item, assert_complete, assert_done_at_most_once, assert_each_done_once, items, mark, partition};
+use super::items::{
+    Item, assert_complete, assert_done_at_most_once, assert_each_done_once, items, mark, partition,
+};
 use job_partition::{Control, Key, Outcome, Pause};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -20,7 +22,10 @@ fn a_stop_comes_at_the_end_of_a_batch_and_a_later_run_goes_on() {
     assert_eq!(report.outcome, Outcome::Stopped);
     assert!((1..=10).contains(&report.rows), "{report}");
     assert_done_at_most_once(&db);
-    assert_complete(&partition(Key::Integer).run(&db.manager(), mark).unwrap(), 500 - report.rows);
+    assert_complete(
+        &partition(Key::Integer).run(&db.manager(), mark).unwrap(),
+        500 - report.rows,
+    );
     assert_each_done_once(&db, 500);
 }
 

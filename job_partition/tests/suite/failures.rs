@@ -1,4 +1,7 @@
-use super::items::{assert_complete, assert_done_at_most_once, assert_each_done_once, has, items, key, mark, partition, pending};
+use super::items::{
+    assert_complete, assert_done_at_most_once, assert_each_done_once, has, items, key, mark, partition,
+    pending,
+};
 use diesel::connection::SimpleConnection;
 use job_partition::{Cover, Failures, Key, KeyValue, Outcome, PartitionError, Report};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,10 +35,18 @@ fn poison_rows_are_found_and_reported_and_the_rest_completes() {
                 Ok(())
             })
             .unwrap();
-        assert_eq!(report.outcome, Outcome::Incomplete { busy: 0, failed: 4 }, "{report}");
+        assert_eq!(
+            report.outcome,
+            Outcome::Incomplete { busy: 0, failed: 4 },
+            "{report}"
+        );
         assert_eq!(failed(&report), poison);
         assert_eq!(report.failures[2].error, "item 300 is poison");
-        assert_eq!(alone.load(Ordering::Relaxed), 4, "a row that is known to fail is not tried again");
+        assert_eq!(
+            alone.load(Ordering::Relaxed),
+            4,
+            "a row that is known to fail is not tried again"
+        );
         assert_eq!(report.rows, 996);
         assert_eq!(pending(&db), 4);
         assert_done_at_most_once(&db);
@@ -52,11 +63,18 @@ fn poison_is_found_by_every_kind_of_key() {
             .partitions(2)
             .run(&db.manager(), |batch: &[super::items::Item], conn| {
                 mark(batch, conn)?;
-                anyhow::ensure!(batch.iter().all(|item| digits(&item.literal) != digits(&poison)), "poison");
+                anyhow::ensure!(
+                    batch.iter().all(|item| digits(&item.literal) != digits(&poison)),
+                    "poison"
+                );
                 Ok(())
             })
             .unwrap();
-        assert_eq!(report.outcome, Outcome::Incomplete { busy: 0, failed: 1 }, "{report}");
+        assert_eq!(
+            report.outcome,
+            Outcome::Incomplete { busy: 0, failed: 1 },
+            "{report}"
+        );
         assert_eq!(report.rows, 299);
         assert_done_at_most_once(&db);
     }
@@ -70,7 +88,10 @@ fn an_error_of_the_database_is_a_failure_of_its_row() {
         .partitions(2)
         .run(&db.manager(), |batch: &[super::items::Item], conn| {
             for item in batch {
-                conn.batch_execute(&format!("INSERT INTO taken VALUES ({})", item.literal.trim_matches('\'')))?;
+                conn.batch_execute(&format!(
+                    "INSERT INTO taken VALUES ({})",
+                    item.literal.trim_matches('\'')
+                ))?;
             }
             mark(batch, conn)
         })
@@ -84,7 +105,10 @@ fn an_error_of_the_database_is_a_failure_of_its_row() {
 fn a_row_that_cannot_be_read_fails_alone() {
     let db = items(Key::Integer, 100);
     db.execute("UPDATE items SET name = NULL WHERE id IN (-7, -70)");
-    let report = partition(Key::Integer).partitions(2).run(&db.manager(), mark).unwrap();
+    let report = partition(Key::Integer)
+        .partitions(2)
+        .run(&db.manager(), mark)
+        .unwrap();
     assert_eq!(failed(&report), [-70, -7]);
     assert_eq!(report.rows, 98);
     assert!(report.failures[0].error.contains("cannot be read"), "{report}");
@@ -112,10 +136,19 @@ fn a_panic_is_a_failure_of_its_row() {
 fn a_closure_that_marks_nothing_is_an_error_and_not_a_loop() {
     for (cover, kind) in super::items::ALL {
         let db = items(kind, 100);
-        let error = partition(kind).cover(cover).threads(2).run(&db.manager(), |_: &[super::items::Item], _| Ok(())).unwrap_err();
-        let PartitionError::NotMarked { pending, .. } = &error else { panic!("{error}") };
+        let error = partition(kind)
+            .cover(cover)
+            .threads(2)
+            .run(&db.manager(), |_: &[super::items::Item], _| Ok(()))
+            .unwrap_err();
+        let PartitionError::NotMarked { pending, .. } = &error else {
+            panic!("{error}")
+        };
         assert_eq!(pending, "done = 0");
-        assert!(error.to_string().contains("still meet the condition `done = 0`"), "{error}");
+        assert!(
+            error.to_string().contains("still meet the condition `done = 0`"),
+            "{error}"
+        );
     }
 }
 
@@ -128,7 +161,9 @@ fn a_row_that_the_closure_leaves_pending_is_a_failure_of_that_row() {
             .partitions(3)
             .run(&db.manager(), |batch, conn| {
                 mark(batch, conn)?;
-                Ok(conn.batch_execute("UPDATE items SET done = 0 WHERE id = -50; DELETE FROM audit WHERE item = -50")?)
+                Ok(conn.batch_execute(
+                    "UPDATE items SET done = 0 WHERE id = -50; DELETE FROM audit WHERE item = -50",
+                )?)
             })
             .unwrap();
         assert_eq!(failed(&report), [-50]);
@@ -143,13 +178,19 @@ fn a_closure_that_ends_the_transaction_fails() {
     use diesel::connection::{Connection, TransactionManager};
     let db = items(Key::Integer, 3);
     let report = partition(Key::Integer)
-        .run(&db.manager(), |_: &[super::items::Item], conn: &mut super::Conn| {
-            <super::Conn as Connection>::TransactionManager::rollback_transaction(conn)?;
-            Ok(())
-        })
+        .run(
+            &db.manager(),
+            |_: &[super::items::Item], conn: &mut super::Conn| {
+                <super::Conn as Connection>::TransactionManager::rollback_transaction(conn)?;
+                Ok(())
+            },
+        )
         .unwrap();
     assert_eq!(report.failures.len(), 3);
-    assert!(report.failures[0].error.contains("leave COMMIT and ROLLBACK"), "{report}");
+    assert!(
+        report.failures[0].error.contains("leave COMMIT and ROLLBACK"),
+        "{report}"
+    );
 }
 
 #[test]
@@ -161,7 +202,9 @@ fn too_many_failures_end_the_run() {
             .max_failures(limit)
             .run(&db.manager(), |_: &[super::items::Item], _| anyhow::bail!("down"))
             .unwrap_err();
-        let PartitionError::TooManyFailures(report) = error else { panic!("{error}") };
+        let PartitionError::TooManyFailures(report) = error else {
+            panic!("{error}")
+        };
         assert_eq!(report.failures.len(), 3, "{report}");
         assert_eq!(report.outcome, Outcome::Stopped);
         assert_eq!(pending(&db), 500);

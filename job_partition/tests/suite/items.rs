@@ -31,14 +31,21 @@ pub(crate) fn make_tables(db: &Db, kind: Key) {
         Key::Uuid => UUID,
         Key::Text => "VARCHAR(60)",
     };
-    db.execute(&format!("CREATE TABLE items (id {key} NOT NULL PRIMARY KEY, name VARCHAR(60), done INT NOT NULL DEFAULT 0)"));
-    db.execute(&format!("CREATE TABLE audit (item {key} NOT NULL, worker VARCHAR(60) NOT NULL)"));
+    db.execute(&format!(
+        "CREATE TABLE items (id {key} NOT NULL PRIMARY KEY, name VARCHAR(60), done INT NOT NULL DEFAULT 0)"
+    ));
+    db.execute(&format!(
+        "CREATE TABLE audit (item {key} NOT NULL, worker VARCHAR(60) NOT NULL)"
+    ));
 }
 
 pub(crate) fn insert(db: &Db, keys: impl IntoIterator<Item = String>) {
     let keys: Vec<String> = keys.into_iter().map(|key| format!("({key}, 'item')")).collect();
     for keys in keys.chunks(1000) {
-        db.execute(&format!("INSERT INTO items (id, name) VALUES {}", keys.join(", ")));
+        db.execute(&format!(
+            "INSERT INTO items (id, name) VALUES {}",
+            keys.join(", ")
+        ));
     }
 }
 
@@ -75,7 +82,9 @@ pub(crate) fn mark(batch: &[Item], conn: &mut Conn) -> anyhow::Result<()> {
 pub(crate) fn mark_as(worker: &str, batch: &[Item], conn: &mut Conn) -> anyhow::Result<()> {
     let keys: Vec<&str> = batch.iter().map(|item| item.literal.as_str()).collect();
     let keys = keys.join(", ");
-    conn.batch_execute(&format!("INSERT INTO audit (item, worker) SELECT id, '{worker}' FROM items WHERE id IN ({keys})"))?;
+    conn.batch_execute(&format!(
+        "INSERT INTO audit (item, worker) SELECT id, '{worker}' FROM items WHERE id IN ({keys})"
+    ))?;
     conn.batch_execute(&format!("UPDATE items SET done = 1 WHERE id IN ({keys})"))?;
     Ok(())
 }
@@ -93,7 +102,11 @@ pub(crate) fn pending(db: &Db) -> i64 {
 pub(crate) fn assert_each_done_once(db: &Db, count: u64) {
     assert_eq!(pending(db), 0, "nothing is pending");
     assert_done_at_most_once(db);
-    assert_eq!(db.count("SELECT count(*) FROM audit"), count as i64, "each was done");
+    assert_eq!(
+        db.count("SELECT count(*) FROM audit"),
+        count as i64,
+        "each was done"
+    );
 }
 
 #[track_caller]
@@ -101,7 +114,11 @@ pub(crate) fn assert_done_at_most_once(db: &Db) {
     let twice = db.count("SELECT count(*) FROM (SELECT item FROM audit GROUP BY item HAVING count(*) > 1) t");
     assert_eq!(twice, 0, "items that were done twice");
     let audited = db.count("SELECT count(*) FROM audit");
-    assert_eq!(audited, db.count("SELECT count(*) FROM items WHERE done = 1"), "the audit is of what is done");
+    assert_eq!(
+        audited,
+        db.count("SELECT count(*) FROM items WHERE done = 1"),
+        "the audit is of what is done"
+    );
 }
 
 #[track_caller]

@@ -33,16 +33,31 @@ fn options_that_cannot_be_are_refused_at_once() {
 fn a_table_and_a_key_that_do_not_exist_are_named() {
     let db = items(Key::Integer, 10);
     let error = refused(&db, Partition::of("nothing").pending("done = 0"));
-    assert!(matches!(&error, PartitionError::UnknownTable(table) if table == "nothing"), "{error}");
+    assert!(
+        matches!(&error, PartitionError::UnknownTable(table) if table == "nothing"),
+        "{error}"
+    );
     let error = refused(&db, partition(Key::Integer).key("number", Key::Integer));
-    assert_eq!(error.to_string(), "table \"items\" has no column \"number\" to be its key");
+    assert_eq!(
+        error.to_string(),
+        "table \"items\" has no column \"number\" to be its key"
+    );
 }
 
 #[test]
 fn a_key_of_another_kind_is_named() {
     let db = items(Key::Text, 10);
     let error = refused(&db, partition(Key::Text).key("id", Key::Integer));
-    assert!(matches!(error, PartitionError::WrongKey { expected: Key::Integer, .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            PartitionError::WrongKey {
+                expected: Key::Integer,
+                ..
+            }
+        ),
+        "{error}"
+    );
 }
 
 #[test]

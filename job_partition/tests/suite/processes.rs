@@ -12,7 +12,9 @@ const HANG_AT: &str = "GATUN_PARTITION_HANG_AT";
 /// The worker processes are this test binary, told by its environment to run this "test" alone.
 #[test]
 fn worker_process() {
-    let (Ok(url), Ok(shape)) = (std::env::var(URL), std::env::var(SHAPE)) else { return };
+    let (Ok(url), Ok(shape)) = (std::env::var(URL), std::env::var(SHAPE)) else {
+        return;
+    };
     let (cover, kind) = ALL[shape.parse::<usize>().unwrap()];
     let hang_at = std::env::var(HANG_AT).ok().map(|id| id.parse::<i64>().unwrap());
     let mut line = String::new();
@@ -23,16 +25,19 @@ fn worker_process() {
         .cover(cover)
         .batch(40 + std::process::id() as usize % 20)
         .threads(4)
-        .run(&ConnectionManager::<Conn>::new(url), |batch: &[Item], conn: &mut Conn| {
-            mark_as(&name, batch, conn)?;
-            if hang_at.is_some_and(|id| has(batch, id)) {
-                println!("in the batch");
-                std::io::stdout().flush()?;
-                // It never comes.
-                std::io::stdin().read_to_end(&mut Vec::new())?;
-            }
-            Ok(())
-        })
+        .run(
+            &ConnectionManager::<Conn>::new(url),
+            |batch: &[Item], conn: &mut Conn| {
+                mark_as(&name, batch, conn)?;
+                if hang_at.is_some_and(|id| has(batch, id)) {
+                    println!("in the batch");
+                    std::io::stdout().flush()?;
+                    // It never comes.
+                    std::io::stdin().read_to_end(&mut Vec::new())?;
+                }
+                Ok(())
+            },
+        )
         .unwrap();
     assert!(report.is_complete(), "{report}");
     println!("rows {}", report.rows);
@@ -59,7 +64,9 @@ impl Worker {
         }
         let mut child = command.spawn().unwrap();
         let stdin = child.stdin.take().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let lines = BufReader::new(child.stdout.take().unwrap())
+            .lines()
+            .map(Result::unwrap);
         let mut worker = Worker {
             child,
             stdin,
@@ -75,7 +82,9 @@ impl Worker {
 
     /// What stands behind `text` in the line that has it.
     fn wait_for(&mut self, text: &str) -> String {
-        let found = self.lines.find_map(|line| line.split_once(text).map(|(_, rest)| rest.trim().to_owned()));
+        let found = self
+            .lines
+            .find_map(|line| line.split_once(text).map(|(_, rest)| rest.trim().to_owned()));
         found.unwrap_or_else(|| panic!("the worker has ended without saying {text:?}"))
     }
 }
@@ -96,7 +105,10 @@ fn three_processes_of_four_threads_do_each_row_once() {
         let db = items(kind, count);
         let mut workers: Vec<Worker> = (0..3).map(|_| Worker::start(&db, shape, None)).collect();
         workers.iter_mut().for_each(Worker::go);
-        let rows: u64 = workers.iter_mut().map(|worker| worker.wait_for("rows ").parse::<u64>().unwrap()).sum();
+        let rows: u64 = workers
+            .iter_mut()
+            .map(|worker| worker.wait_for("rows ").parse::<u64>().unwrap())
+            .sum();
         assert_eq!(rows, count, "{cover:?} {kind:?}");
         assert_each_done_once(&db, count);
     }
@@ -112,7 +124,10 @@ fn a_killed_worker_leaves_its_batch_to_the_others() {
     // SIGKILL.
     victim.child.kill().unwrap();
     victim.child.wait().unwrap();
-    let report = partition(Key::Integer).threads(2).run(&db.manager(), mark).unwrap();
+    let report = partition(Key::Integer)
+        .threads(2)
+        .run(&db.manager(), mark)
+        .unwrap();
     assert!(report.is_complete(), "{report}");
     assert_each_done_once(&db, 2_000);
 }
