@@ -1,8 +1,8 @@
 //! One batch, in one transaction: lock, read, work, check, commit.
 
-use crate::backend::Take;
-use crate::partition::{Conn, Db, Shared};
+use crate::backend::{Lock, Take};
 use crate::plan::Span;
+use crate::run::{Conn, Db, Shared};
 use crate::{KeyValue, PartitionBackend, PartitionConnection, PartitionError};
 use anyhow::anyhow;
 use diesel::Connection;
@@ -75,12 +75,12 @@ impl Trouble {
     }
 }
 
-/// Tries the batch once.
+/// Tries the batch once. What the lock needs beyond the transaction's end is left to the caller.
 pub(crate) fn attempt<M, T, F>(
     shared: &Shared<'_, M>,
     conn: &mut Conn<M>,
     work: &F,
-    part: usize,
+    lock: &Lock,
     span: &Span,
     limit: usize,
 ) -> Result<Batch, Trouble>
@@ -90,23 +90,18 @@ where
     T: QueryableByName<Db<M>> + 'static,
     F: Fn(&[T], &mut M::Connection) -> anyhow::Result<()>,
 {
-    let lock = shared.plan.lock(part);
-    match Db::<M>::begin(conn, &lock) {
+    match Db::<M>::begin(conn, lock) {
         Ok(Take::Taken) => {}
         Ok(Take::Busy) => return Ok(Batch::Busy),
         Err(error) => {
             roll_back_to(conn, 0);
-            // The lock may have been taken before something else failed.
-            let _ = Db::<M>::release(conn, &lock);
             return Err(error.into());
         }
     }
-    let result = in_transaction(shared, conn, work, part, span, limit);
+    let result = in_transaction(shared, conn, work, lock.number.into(), span, limit);
     if result.is_err() {
         roll_back_to(conn, 0);
     }
-    // What is committed is committed; a connection that cannot free the lock is found out by the next batch.
-    let _ = Db::<M>::release(conn, &lock);
     result
 }
 

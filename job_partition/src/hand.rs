@@ -1,29 +1,18 @@
 //! A thread of a run: takes a partition, does a batch, and again, until every partition is drained and a look over the whole
 //! table finds nothing.
 
-use crate::batch::{Batch, Trouble, attempt};
 use crate::options::Size;
-use crate::partition::{Conn, Db, Shared, Stop};
 use crate::plan::Span;
+use crate::run::{Conn, Db, Shared, Stop};
 use crate::session::Session;
-use crate::sweep::{Next, Went, jittered};
-use crate::{KeyValue, PartitionBackend, PartitionConnection, PartitionError};
-use diesel::Connection;
+use crate::settle::Settled;
+use crate::sweep::{Next, Went};
+use crate::{KeyValue, PartitionConnection};
 use diesel::deserialize::QueryableByName;
 use diesel::r2d2::ManageConnection;
-use job_db::{Database, Fault};
 use std::marker::PhantomData;
 use std::panic::resume_unwind;
 use std::time::{Duration, Instant};
-
-/// How often a batch is tried that the database refuses for no fault of its own. After that it may be one: a row that is
-/// too much for the server looks the same.
-const ATTEMPTS: u32 = 8;
-const FIRST_PAUSE: Duration = Duration::from_millis(5);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-
-/// How many rows beyond the failed ones a look over the whole table gives, to know the partitions that they are in.
-const STRAYS: usize = 1000;
 
 /// Runs all threads, the first with the connection that is open already.
 pub(crate) fn all<M, T, F>(shared: &Shared<'_, M>, conn: Conn<M>, work: &F) -> Result<(), Stop>
@@ -71,21 +60,13 @@ where
     })
 }
 
-/// What came of a batch after all attempts.
-enum Settled {
-    Done { found: usize, last: Option<KeyValue> },
-    Busy,
-    Failed(Vec<KeyValue>, anyhow::Error),
-    Ended,
-}
-
-struct Hand<'a, M: ManageConnection, T, F>
+pub(crate) struct Hand<'a, M: ManageConnection, T, F>
 where
     M::Connection: PartitionConnection,
 {
-    shared: &'a Shared<'a, M>,
-    work: &'a F,
-    session: Session<M>,
+    pub(crate) shared: &'a Shared<'a, M>,
+    pub(crate) work: &'a F,
+    pub(crate) session: Session<M>,
     size: Size,
     rows: PhantomData<fn() -> T>,
 }
@@ -184,159 +165,5 @@ where
             }
             Settled::Ended => Went::Ended,
         })
-    }
-
-    /// Halves a batch that has failed until each row that fails is alone; every half has a transaction of its own. `false`:
-    /// the run ends before.
-    fn bisect(&mut self, part: usize, keys: Vec<KeyValue>, error: anyhow::Error) -> Result<bool, Stop> {
-        log::warn!(
-            "gatun partition: a batch of {} rows failed, and is halved: {error:#}",
-            keys.len()
-        );
-        let mut spans = Vec::new();
-        self.halve(keys, &error, &mut spans)?;
-        while let Some(keys) = spans.pop() {
-            let [first, ..] = keys.as_slice() else { continue };
-            let span = Span::Between(first.clone(), keys[keys.len() - 1].clone());
-            match self.settle(part, &span, keys.len())? {
-                Settled::Done { .. } => {}
-                Settled::Failed(keys, error) => self.halve(keys, &error, &mut spans)?,
-                // Whoever has the partition now does these rows, or we do when the lock is free.
-                Settled::Busy => {
-                    spans.push(keys);
-                    if !self.shared.partition.control.sleep(jittered(FIRST_PAUSE * 4))
-                        || self.shared.sweep.end().is_some()
-                    {
-                        return Ok(false);
-                    }
-                }
-                Settled::Ended => return Ok(false),
-            }
-            if self.shared.partition.control.is_stopped() {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    fn halve(
-        &self,
-        mut keys: Vec<KeyValue>,
-        error: &anyhow::Error,
-        spans: &mut Vec<Vec<KeyValue>>,
-    ) -> Result<(), Stop> {
-        if keys.len() > 1 {
-            let right = keys.split_off(keys.len() / 2);
-            spans.extend([right, keys]);
-            return Ok(());
-        }
-        match keys.pop() {
-            Some(key) => self.failed(key, format!("{error:#}")),
-            None => Ok(()),
-        }
-    }
-
-    fn failed(&self, key: KeyValue, error: String) -> Result<(), Stop> {
-        let Shared { tally, partition, .. } = self.shared;
-        if tally.failed(key, error, partition.max_failures) {
-            Ok(())
-        } else {
-            Err(Stop::Failures)
-        }
-    }
-
-    /// Tries a batch until it is committed, or has failed by a fault of its own.
-    fn settle(&mut self, part: usize, span: &Span, limit: usize) -> Result<Settled, Stop> {
-        let shared = self.shared;
-        let mut pause = FIRST_PAUSE;
-        for tries in 1.. {
-            let Some(conn) = self.session.connect(shared)? else {
-                return Ok(Settled::Ended);
-            };
-            let trouble = match attempt(shared, conn, self.work, part, span, limit) {
-                Ok(Batch::Busy) => return Ok(Settled::Busy),
-                Ok(Batch::Done {
-                    done,
-                    found,
-                    last,
-                    failed,
-                }) => {
-                    if done > 0 {
-                        shared.tally.committed(done);
-                        shared.sweep.progressed(Some(part));
-                    }
-                    for (key, error) in failed {
-                        self.failed(key, error)?;
-                    }
-                    return Ok(Settled::Done { found, last });
-                }
-                Err(trouble) => trouble,
-            };
-            let fault = trouble.fault::<Db<M>>();
-            let is_broken = matches!(trouble, Trouble::Work { broken: true, .. });
-            if is_broken || fault == Fault::Disconnected {
-                self.session.discard();
-            }
-            match trouble {
-                Trouble::Fatal(error) => return Err(Stop::Error(error)),
-                Trouble::Statement(error) if fault == Fault::Other || tries > ATTEMPTS => {
-                    return Err(Stop::Error(error.into()));
-                }
-                Trouble::Work { keys, error, .. } if fault == Fault::Other || tries > ATTEMPTS => {
-                    return Ok(Settled::Failed(keys, error));
-                }
-                Trouble::Statement(error) => log::warn!("gatun partition: {error}; trying again"),
-                Trouble::Work { error, .. } => log::warn!("gatun partition: {error:#}; trying again"),
-            }
-            shared.tally.retried();
-            if !shared.partition.control.sleep(jittered(pause)) || shared.sweep.end().is_some() {
-                break;
-            }
-            pause = (pause * 2).min(LONGEST_PAUSE);
-        }
-        Ok(Settled::Ended)
-    }
-
-    /// Looks over the whole table, and gives the partitions that have rows pending which did not fail.
-    fn look(&mut self) -> Result<Vec<usize>, Stop> {
-        let shared = self.shared;
-        let mut tries = 0;
-        let found = loop {
-            let limit = shared.tally.failures_count() + STRAYS;
-            let Some(conn) = self.session.connect(shared)? else {
-                return Ok(vec![0]);
-            };
-            let error = match conn.transaction(|conn| Db::<M>::numbered(conn, shared.plan.look(limit))) {
-                Ok(found) => break found,
-                Err(error) => error,
-            };
-            tries += 1;
-            match Db::<M>::fault(&error) {
-                Fault::Other => return Err(Stop::Error(error.into())),
-                _ if tries > ATTEMPTS => return Err(Stop::Error(error.into())),
-                Fault::Disconnected => self.session.discard(),
-                Fault::Contended => {}
-            }
-            shared.tally.retried();
-            log::warn!("gatun partition: {error}; trying again");
-            if !shared.partition.control.sleep(jittered(FIRST_PAUSE * 4)) {
-                return Ok(vec![0]);
-            }
-        };
-        let mut strays = Vec::new();
-        for row in found {
-            let key = shared.plan.table.parse(&row.key).map_err(Stop::Error)?;
-            if !shared.tally.has_failed(&key) {
-                strays.push(usize::try_from(row.number).map_err(|_| {
-                    Stop::Error(PartitionError::WrongKey {
-                        expected: shared.plan.table.kind,
-                        found: row.key.clone(),
-                    })
-                })?);
-            }
-        }
-        strays.sort_unstable();
-        strays.dedup();
-        Ok(strays)
     }
 }

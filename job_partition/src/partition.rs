@@ -1,31 +1,64 @@
-use crate::plan::{Plan, Slices, Table};
-use crate::progress::{self, Progress};
-use crate::sweep::{End, Sweep};
-use crate::tally::Tally;
-use crate::{
-    Control, Cover, Failures, Key, Outcome, PartitionBackend, PartitionConnection, PartitionError, Pause,
-    Report, bounds, hand, session,
-};
-use diesel::connection::{CacheSize, Connection};
-use diesel::deserialize::QueryableByName;
-use diesel::r2d2::ManageConnection;
-use job_db::{Database, MigrateError};
+use crate::{Control, Cover, Failures, Key, Pause, Progress};
+use diesel::connection::CacheSize;
 use std::fmt;
 use std::ops::RangeInclusive;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
-
-/// Binds of one statement are limited, on SQLite to 32,766.
-const LARGEST_BATCH: usize = 30_000;
-
-pub(crate) type Conn<M> = <M as ManageConnection>::Connection;
-pub(crate) type Db<M> = <Conn<M> as PartitionConnection>::Db;
+use std::time::Duration;
 
 type Throttle = Box<dyn Fn() -> Option<Pause> + Send + Sync>;
 type OnProgress = Box<dyn Fn(&Progress) + Send + Sync>;
 
 /// All rows of a table that meet a condition, worked through in batches by as many threads and processes as there are.
 /// See [the crate](crate) for what is guaranteed.
+///
+/// ```
+/// # #[cfg(feature = "sqlite")]
+/// # fn main() -> anyhow::Result<()> {
+/// # use diesel::connection::SimpleConnection;
+/// # use diesel::prelude::*;
+/// # use diesel::r2d2::ConnectionManager;
+/// # let folder = std::env::temp_dir().join(format!("gatun-partition-options-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// # let url = folder.join("app.sqlite3").to_str().unwrap().to_owned();
+/// # SqliteConnection::establish(&url)?.batch_execute(
+/// #     "CREATE TABLE pages (url TEXT PRIMARY KEY, words INT); INSERT INTO pages VALUES ('/', NULL), ('/about', NULL)")?;
+/// # #[derive(QueryableByName)]
+/// # struct Page { #[diesel(sql_type = diesel::sql_types::Text)] url: String }
+/// # fn replica_lag() -> Duration { Duration::ZERO }
+/// use job_partition::{Control, Failures, Key, Partition, Pause};
+/// use std::time::Duration;
+///
+/// let control = Control::new(); // for a thread that waits for signals: control.stop()
+/// let report = Partition::of("pages")
+///     .key("url", Key::Text)
+///     .pending("words IS NULL")
+///     .columns("url")
+///     .threads(4)
+///     .batch(100)
+///     .target(Duration::from_millis(200))
+///     .max_failures(Failures::Share(0.01))
+///     .control(&control)
+///     .throttle(|| {
+///         let lag = replica_lag();
+///         (lag > Duration::from_secs(5)).then(|| Pause::new(lag, format!("the replica is {lag:?} behind")))
+///     })
+///     .on_progress(|progress| println!("{progress}"))
+///     .run(&ConnectionManager::new(&url), |batch: &[Page], conn: &mut SqliteConnection| {
+///         for page in batch {
+///             let words = page.url.len() as i32; // or what counting them takes
+///             diesel::sql_query("UPDATE pages SET words = ? WHERE url = ?")
+///                 .bind::<diesel::sql_types::Integer, _>(words)
+///                 .bind::<diesel::sql_types::Text, _>(&page.url)
+///                 .execute(conn)?;
+///         }
+///         Ok(())
+///     })?;
+/// assert!(report.is_complete(), "{report}");
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok(())
+/// # }
+/// # #[cfg(not(feature = "sqlite"))]
+/// # fn main() {}
+/// ```
 #[must_use = "nothing is done before run()"]
 pub struct Partition {
     pub(crate) table: String,
@@ -139,7 +172,7 @@ impl Partition {
         self
     }
 
-    /// How many rows may fail before the run ends with [`PartitionError::TooManyFailures`]; 100, if not said.
+    /// How many rows may fail before the run ends with [`TooManyFailures`](crate::PartitionError::TooManyFailures); 100, if not said.
     pub fn max_failures(mut self, limit: Failures) -> Self {
         self.max_failures = limit;
         self
@@ -172,8 +205,8 @@ impl Partition {
         self
     }
 
-    /// Is called about once a second, and at the end. What is left is counted with a connection of its own, seldom enough to
-    /// cost little.
+    /// Is called about once a second, and at the end. What is left is counted now and then with one more connection, so seldom
+    /// that it takes a fiftieth of the time; that is so for the bar and for the lines in the log as well.
     pub fn on_progress(mut self, show: impl Fn(&Progress) + Send + Sync + 'static) -> Self {
         self.on_progress = Some(Box::new(show));
         self
@@ -185,125 +218,6 @@ impl Partition {
         self.bar = true;
         self
     }
-
-    /// Works until nothing is pending, and gives a report. The closure gets the rows of a batch, locked, and the connection,
-    /// in the transaction that is committed when it gives `Ok`. Where it fails or panics, the batch is rolled back and
-    /// halved, until the row is found that it fails on.
-    ///
-    /// # Errors
-    /// A [`PartitionError`], where the run ended before its outcome was known.
-    pub fn run<M, T, F>(&self, manager: &M, work: F) -> Result<Report, PartitionError>
-    where
-        M: ManageConnection,
-        M::Connection: PartitionConnection,
-        T: QueryableByName<Db<M>> + 'static,
-        F: Fn(&[T], &mut M::Connection) -> anyhow::Result<()> + Sync,
-    {
-        self.check()?;
-        let start = Instant::now();
-        let mut conn = session::open(manager, self.cache).map_err(PartitionError::Connect)?;
-        // In a transaction, as all statements are: behind a proxy the next one may be in another session.
-        conn.transaction(|conn| Db::<M>::check_server(conn))
-            .map_err(|error| match error {
-                MigrateError::Database(error) => PartitionError::Database(error),
-                error => PartitionError::ServerTooOld(error),
-            })?;
-        let plan = self.plan::<Conn<M>>(&mut conn)?;
-        let job = Shared {
-            partition: self,
-            manager,
-            sweep: Sweep::new(plan.slices.count(), self.patience, Db::<M>::ONE_LOCK),
-            plan,
-            tally: Tally::default(),
-        };
-        let error = hand::all(&job, conn, &work).err();
-        let report = job.report(start);
-        match error {
-            Some(Stop::Failures) => Err(PartitionError::TooManyFailures(Box::new(report))),
-            Some(Stop::Error(error)) => Err(error),
-            None => {
-                log::info!("gatun partition: {report}");
-                Ok(report)
-            }
-        }
-    }
-
-    fn check(&self) -> Result<(), PartitionError> {
-        let (smallest, largest) = self.batch_bounds;
-        let sizes = [self.batch, smallest, largest];
-        let wrong = [
-            (
-                self.pending.trim().is_empty(),
-                "pending() must say what rows are not done yet",
-            ),
-            (
-                self.partitions == 0,
-                "there must be a partition: partitions(0) cannot be",
-            ),
-            (self.threads == 0, "there must be a thread: threads(0) cannot be"),
-            (
-                smallest > largest || sizes.iter().any(|rows| !(1..=LARGEST_BATCH).contains(rows)),
-                "a batch has 1 to 30000 rows",
-            ),
-            (
-                matches!(self.max_failures, Failures::Share(share) if !(0.0..=1.0).contains(&share)),
-                "the share of failures is a number from 0 to 1",
-            ),
-            (
-                self.table.split('.').count() > 2
-                    || self.table.split('.').any(str::is_empty)
-                    || self.table.contains('\0'),
-                "the table's name is one name, or two with a point between",
-            ),
-        ];
-        match wrong.into_iter().find(|(is_wrong, _)| *is_wrong) {
-            Some((_, message)) => Err(PartitionError::Invalid(message)),
-            None => Ok(()),
-        }
-    }
-
-    fn plan<C: PartitionConnection>(&self, conn: &mut C) -> Result<Plan<C::Db>, PartitionError> {
-        let parts: Vec<&str> = self.table.split('.').collect();
-        let (key, kind) = &self.key;
-        let described = conn.transaction(|conn| C::Db::describe(conn, &parts, key))?;
-        let described = described.ok_or_else(|| PartitionError::UnknownTable(self.table.clone()))?;
-        let key_type = described.key_type.ok_or_else(|| PartitionError::UnknownKey {
-            table: self.table.clone(),
-            key: key.clone(),
-        })?;
-        let name = parts
-            .into_iter()
-            .map(quoted::<C::Db>)
-            .collect::<Vec<_>>()
-            .join(".");
-        let bare_key = quoted::<C::Db>(key);
-        let table = Table {
-            key: format!("{name}.{bare_key}"),
-            name,
-            identity: described.identity,
-            bare_key,
-            kind: *kind,
-            key_type,
-            pending: self.pending.clone(),
-            columns: self.columns.clone(),
-        };
-        let slices = match self.cover {
-            Cover::Modulo => Slices::Modulo(self.partitions),
-            Cover::Range => Slices::Range(bounds::find(conn, &table, self.partitions.into())?),
-        };
-        let name = self.name.as_deref().unwrap_or(&self.pending);
-        // A statement that is kept must give the same columns for ever.
-        let is_steady = self.target.is_none() && !self.columns.contains('*');
-        Ok(Plan::new(table, slices, name, is_steady))
-    }
-}
-
-fn quoted<DB: PartitionBackend>(name: &str) -> String {
-    let quote = DB::QUOTE;
-    format!(
-        "{quote}{}{quote}",
-        name.replace(quote, &format!("{quote}{quote}"))
-    )
 }
 
 impl fmt::Debug for Partition {
@@ -315,60 +229,5 @@ impl fmt::Debug for Partition {
             .field("cover", &self.cover)
             .field("partitions", &self.partitions)
             .finish_non_exhaustive()
-    }
-}
-
-/// Why a run ends before its outcome is known.
-#[derive(Debug)]
-pub(crate) enum Stop {
-    Failures,
-    Error(PartitionError),
-}
-
-/// What the threads of a run share.
-pub(crate) struct Shared<'a, M: ManageConnection>
-where
-    M::Connection: PartitionConnection,
-{
-    pub(crate) partition: &'a Partition,
-    pub(crate) manager: &'a M,
-    pub(crate) plan: Plan<Db<M>>,
-    pub(crate) sweep: Sweep,
-    pub(crate) tally: Tally,
-}
-
-impl<M: ManageConnection> Shared<'_, M>
-where
-    M::Connection: PartitionConnection,
-{
-    fn report(&self, start: Instant) -> Report {
-        let failures = self.tally.failed_rows();
-        let rows = self.tally.rows();
-        let outcome = match self.sweep.end() {
-            Some(End::Complete) if failures.is_empty() => Outcome::Complete { rows },
-            Some(End::Complete) => Outcome::Incomplete {
-                busy: 0,
-                failed: failures.len(),
-            },
-            Some(End::Busy(busy)) => Outcome::Incomplete {
-                busy,
-                failed: failures.len(),
-            },
-            Some(End::Other) | None => Outcome::Stopped,
-        };
-        Report {
-            table: self.partition.table.clone(),
-            outcome,
-            rows,
-            failures,
-            partitions: self.plan.slices.count(),
-            batches: self.tally.batches.load(Ordering::Relaxed),
-            retries: self.tally.retries.load(Ordering::Relaxed),
-            elapsed: start.elapsed(),
-        }
-    }
-
-    pub(crate) fn progress(&self) -> progress::Reporter<'_, M> {
-        progress::Reporter::new(self)
     }
 }

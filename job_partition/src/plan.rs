@@ -103,7 +103,7 @@ impl<DB: PartitionBackend> Plan<DB> {
             "SELECT {columns}, {} AS {KEY}",
             DB::key_as_text(*kind, key)
         ));
-        self.from_pending(&mut sql);
+        self.push_pending(&mut sql);
         self.and_span(&mut sql, span);
         self.and_slice(&mut sql, part, matches!(span, Span::After(None)));
         // With modulo the number of the partition stands in the text, and sizes that adapt make many texts.
@@ -121,7 +121,7 @@ impl<DB: PartitionBackend> Plan<DB> {
             DB::key_as_text(*kind, key),
             DB::BIGINT
         ));
-        self.from_pending(&mut sql);
+        self.push_pending(&mut sql);
         match (&self.slices, keys) {
             (Slices::Range(_), [first, .., last]) => {
                 self.and_span(&mut sql, &Span::Between(first.clone(), last.clone()));
@@ -162,7 +162,7 @@ impl<DB: PartitionBackend> Plan<DB> {
             }
         }
         sql.text(format!(" AS {}) AS {NUMBER}", DB::BIGINT));
-        self.from_pending(&mut sql);
+        self.push_pending(&mut sql);
         sql.text(format!(" LIMIT {limit}"));
         sql
     }
@@ -173,11 +173,11 @@ impl<DB: PartitionBackend> Plan<DB> {
             "SELECT '' AS {KEY}, CAST(count(*) AS {}) AS {NUMBER}",
             DB::BIGINT
         ));
-        self.from_pending(&mut sql);
+        self.push_pending(&mut sql);
         sql
     }
 
-    fn from_pending(&self, sql: &mut Sql) {
+    fn push_pending(&self, sql: &mut Sql) {
         // The line's end ends a comment in the condition.
         sql.text(format!(
             " FROM {} WHERE ({}\n)",

@@ -1,4 +1,4 @@
-use crate::partition::{Conn, Db, Shared};
+use crate::run::{Conn, Db, Shared};
 use crate::{PartitionBackend, PartitionConnection, session};
 use diesel::Connection;
 use diesel::r2d2::ManageConnection;

@@ -1,4 +1,4 @@
-use crate::partition::{Conn, Db, Shared, Stop};
+use crate::run::{Conn, Db, Shared, Stop};
 use crate::sweep::jittered;
 use crate::{PartitionBackend, PartitionConnection, PartitionError};
 use diesel::connection::{CacheSize, Connection};

@@ -33,8 +33,9 @@ pub(crate) fn watch(rows: i64, count: usize) -> Result<Crew> {
                 .context("the workers do nothing any more")?;
         }
         let mut victim = workers.remove(0);
-        victim.kill()?;
+        let killed = victim.kill();
         victim.wait()?;
+        killed?;
         workers.push(start(&batches)?);
         crew.killed += 1;
         crew.started += 1;

@@ -55,7 +55,10 @@ pub(crate) fn key(kind: Key, number: u64) -> String {
     match kind {
         Key::Integer => (number as i64 - 100).to_string(),
         Key::Uuid => uuid(u128::from(spread) << 64 | u128::from(number)),
-        Key::Text => format!("'{}{spread:x}é'", if number % 3 == 0 { "K" } else { "k" }),
+        Key::Text => format!(
+            "'{}{spread:x}é'",
+            if number.is_multiple_of(3) { "K" } else { "k" }
+        ),
     }
 }
 

@@ -18,7 +18,7 @@ fn options_that_cannot_be_are_refused_at_once() {
         ok().threads(0),
         ok().batch(0),
         ok().batch(30_001),
-        ok().batch_bounds(9..=8),
+        ok().batch_bounds(0..=8),
         ok().max_failures(Failures::Share(1.5)),
         Partition::of("a.b.c").pending("done = 0"),
         Partition::of("").pending("done = 0"),

@@ -1,4 +1,6 @@
-use super::items::{ALL, Item, assert_each_done_once, has, items, mark, mark_as, partition, pending};
+use super::items::{
+    ALL, Item, assert_done_at_most_once, assert_each_done_once, has, items, mark, mark_as, partition, pending,
+};
 use super::{Conn, Db};
 use diesel::r2d2::ConnectionManager;
 use job_partition::{Cover, Key};
@@ -98,8 +100,7 @@ impl Drop for Worker {
 
 #[test]
 fn three_processes_of_four_threads_do_each_row_once() {
-    for shape in 0..ALL.len() {
-        let (cover, kind) = ALL[shape];
+    for (shape, (cover, kind)) in ALL.into_iter().enumerate() {
         // With modulo each partition is a scan of the whole table.
         let count = if cover == Cover::Range { 20_000 } else { 4_000 };
         let db = items(kind, count);
@@ -117,13 +118,17 @@ fn three_processes_of_four_threads_do_each_row_once() {
 #[test]
 fn a_killed_worker_leaves_its_batch_to_the_others() {
     let db = items(Key::Integer, 2_000);
-    let mut victim = Worker::start(&db, 0, Some(1_000));
-    victim.go();
-    victim.wait_for("in the batch");
-    assert!(pending(&db) > 0, "the batch is not committed");
-    // SIGKILL.
-    victim.child.kill().unwrap();
-    victim.child.wait().unwrap();
+    // Each worker comes to the batch that the one before it was killed in, and is killed in its turn.
+    for _ in 0..4 {
+        let mut victim = Worker::start(&db, 0, Some(1_000));
+        victim.go();
+        victim.wait_for("in the batch");
+        assert!(pending(&db) > 0, "the batch is not committed");
+        // SIGKILL.
+        victim.child.kill().unwrap();
+        victim.child.wait().unwrap();
+        assert_done_at_most_once(&db);
+    }
     let report = partition(Key::Integer)
         .threads(2)
         .run(&db.manager(), mark)
