@@ -46,9 +46,14 @@ fn main() -> Result<()> {
         ["partition-worker", url, cover, batch] => partition::work(url, cover, batch.parse()?),
         ["partition", rest @ ..] => {
             let number = |at: usize, default| rest.get(at).map_or(Ok(default), |text| text.parse::<usize>());
-            partition::partition(number(0, 1_000_000)?, number(1, 3)?, number(2, 500)?)
+            partition::partition(
+                number(0, 1_000_000)?,
+                number(1, 3)?,
+                number(2, 500)?,
+                rest.get(3).copied(),
+            )
         }
-        _ => anyhow::bail!("usage: bench drain [jobs] [rounds] | partition [rows] [rounds] [batch]"),
+        _ => anyhow::bail!("usage: bench drain [jobs] [rounds] | partition [rows] [rounds] [batch] [cover]"),
     }
 }
 

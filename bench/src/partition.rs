@@ -1,6 +1,6 @@
 //! How fast `Partition` goes through a table beside one plain keyset loop of the same batch, interleaved in one run.
 //!
-//! `cargo run --release -p bench -- partition [rows] [rounds] [batch]` starts a private PostgreSQL with default durability.
+//! `cargo run --release -p bench -- partition [rows] [rounds] [batch] [cover]` starts a private PostgreSQL with default durability.
 //! Each worker is a process.
 
 use crate::median;
@@ -75,10 +75,14 @@ fn plain(url: &str, batch: usize) -> Result<()> {
     }
 }
 
-pub(crate) fn partition(rows: usize, rounds: usize, batch: usize) -> Result<()> {
+/// Without a cover both are measured.
+pub(crate) fn partition(rows: usize, rounds: usize, batch: usize, cover: Option<&str>) -> Result<()> {
     let server = PostgresServer::start();
     let mut ways: Vec<(String, Option<(&str, usize)>)> = vec![("plain loop".into(), None)];
-    for cover in ["range", "modulo"] {
+    for cover in ["range", "modulo"]
+        .into_iter()
+        .filter(|name| cover.is_none_or(|cover| cover == *name))
+    {
         ways.extend(WORKERS.map(|workers| (format!("{cover}, {workers} workers"), Some((cover, workers)))));
     }
     let mut rates = vec![Vec::new(); ways.len()];

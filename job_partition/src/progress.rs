@@ -143,7 +143,10 @@ where
             drained: sweep.drained(),
             partitions: plan.slices.count(),
             rate,
-            eta: self.counter.counts.and_then(|counts| eta(counts, rate)),
+            eta: self
+                .counter
+                .counts
+                .and_then(|counts| eta(counts, rate, Instant::now())),
             throttled: tally.throttled(),
             elapsed,
         }
@@ -175,7 +178,7 @@ where
 }
 
 /// From how many rows went between two counts; before the second, from this run's own rate.
-fn eta([(began, first), (at, last)]: [(Instant, u64); 2], own_rate: f64) -> Option<Duration> {
+fn eta([(began, first), (at, last)]: [(Instant, u64); 2], own_rate: f64, now: Instant) -> Option<Duration> {
     let gone = first.saturating_sub(last) as f64;
     let rate = if gone > 0.0 {
         gone / (at - began).as_secs_f64()
@@ -183,7 +186,7 @@ fn eta([(began, first), (at, last)]: [(Instant, u64); 2], own_rate: f64) -> Opti
         own_rate
     };
     let left = Duration::try_from_secs_f64(last as f64 / rate).ok()?;
-    Some(left.saturating_sub(at.elapsed()))
+    Some(left.saturating_sub(now - at))
 }
 
 #[cfg(test)]
@@ -193,13 +196,17 @@ mod tests {
 
     #[test]
     fn the_time_to_go_follows_the_pace_of_all_workers() {
-        let began = Instant::now() - Duration::from_secs(100);
-        let at = began + Duration::from_secs(100);
-        let left = eta([(began, 1000), (at, 500)], 1.0).unwrap();
-        assert!(
-            left <= Duration::from_secs(100) && left > Duration::from_secs(50),
-            "{left:?}"
+        let began = Instant::now();
+        let seconds = |seconds| began + Duration::from_secs(seconds);
+        let counts = [(began, 1000), (seconds(100), 500)];
+        assert_eq!(eta(counts, 1.0, seconds(100)), Some(Duration::from_secs(100)));
+        assert_eq!(eta(counts, 1.0, seconds(130)), Some(Duration::from_secs(70)));
+        let once = [(began, 1000), (began, 1000)];
+        assert_eq!(
+            eta(once, 10.0, began),
+            Some(Duration::from_secs(100)),
+            "at this run's pace"
         );
-        assert_eq!(eta([(began, 1000), (began, 1000)], 0.0), None, "nobody knows yet");
+        assert_eq!(eta(once, 0.0, began), None, "nobody knows yet");
     }
 }

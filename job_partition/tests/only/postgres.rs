@@ -1,9 +1,13 @@
-use super::suite::items::{assert_complete, assert_each_done_once, items, make_tables, mark, partition};
+use super::suite::items::{
+    assert_complete, assert_each_done_once, has, insert, items, key, make_tables, mark, partition,
+};
 use super::{Conn, Db};
 use diesel::connection::{CacheSize, SimpleConnection};
 use diesel::prelude::*;
 use diesel::sql_types::BigInt;
 use job_partition::{Key, Partition};
+use job_test::server::PostgresServer;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[derive(QueryableByName)]
 struct Kept {
@@ -25,6 +29,30 @@ fn flaw_plain_advisory_numbers_of_others_are_in_nobodys_way() {
         .unwrap();
     assert_complete(&partition(Key::Integer).run(&db.manager(), mark).unwrap(), 300);
     assert_each_done_once(&db, 300);
+}
+
+#[test]
+fn a_server_that_crashes_and_comes_back_loses_nothing_and_doubles_nothing() {
+    let server = PostgresServer::start();
+    let db = Db::new_on(&server.url());
+    make_tables(&db, Key::Integer);
+    insert(&db, (0..500).map(|number| key(Key::Integer, number)));
+    let crashes = AtomicUsize::new(0);
+    let report = partition(Key::Integer)
+        .batch(50)
+        .threads(2)
+        .run(&db.manager(), |batch, conn| {
+            mark(batch, conn)?;
+            if (has(batch, 0) || has(batch, 300)) && crashes.fetch_add(1, Ordering::SeqCst) == 0 {
+                server.stop_immediate();
+                server.start_again();
+            }
+            Ok(())
+        })
+        .unwrap();
+    assert!(report.is_complete(), "{report}");
+    assert!(report.retries > 0, "{report}");
+    assert_each_done_once(&db, 500);
 }
 
 /// What a proxy that gives each transaction another session cannot stand.
