@@ -8,6 +8,7 @@
 
 mod locks;
 mod parallel;
+mod partition;
 
 use anyhow::{Context, Result, ensure};
 use diesel::prelude::*;
@@ -54,8 +55,19 @@ fn main() -> Result<()> {
         }
         ["parallel", rest @ ..] => parallel::run(rest.first().map_or(Ok(3), |text| text.parse())?),
         ["parallel-memory", items] => parallel::memory(items.parse()?),
+        ["partition-worker", url, cover, batch] => partition::work(url, cover, batch.parse()?),
+        ["partition", rest @ ..] => {
+            let number = |at: usize, default| rest.get(at).map_or(Ok(default), |text| text.parse::<usize>());
+            partition::partition(
+                number(0, 1_000_000)?,
+                number(1, 3)?,
+                number(2, 500)?,
+                rest.get(3).copied(),
+            )
+        }
         _ => anyhow::bail!(
-            "usage: bench drain [jobs] [rounds] | bench locks [acquisitions] [rounds] | bench parallel [rounds]"
+            "usage: bench drain [jobs] [rounds] | bench locks [acquisitions] [rounds] | bench parallel [rounds] | \
+             bench partition [rows] [rounds] [batch] [cover]"
         ),
     }
 }

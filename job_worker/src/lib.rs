@@ -67,6 +67,9 @@ mod window;
 mod worker;
 
 pub use error::WorkerError;
+/// All rows of a big table, without the job queue; what belongs to [`Partition`] stands in this module.
+pub use job_partition as partition;
+pub use job_partition::Partition;
 pub use parallel::InParallel;
 pub use report::Report;
 pub use stop::StopHandle;

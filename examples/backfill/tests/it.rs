@@ -1,0 +1,46 @@
+//! The example in small, once on each database that is enabled.
+
+use std::process::Command;
+
+/// Runs it, and gives what it writes.
+fn backfill(url: &str) -> String {
+    let done = Command::new(env!("CARGO_BIN_EXE_backfill"))
+        .args(["20000", "3"])
+        .env("DATABASE_URL", url)
+        .output()
+        .expect("a process");
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(
+        done.status.success(),
+        "{text}{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+    text
+}
+
+fn check(text: &str) {
+    assert!(text.contains("19999 rows filled in "), "{text}");
+    assert!(
+        text.contains("by 7 worker processes, 4 of them killed; done twice: 0; not done: 1"),
+        "{text}"
+    );
+    assert!(text.ends_with("each row was done exactly once\n"), "{text}");
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn each_row_is_done_once_on_postgres() {
+    check(&backfill(job_test::postgres::Db::empty().url()));
+}
+
+#[cfg(feature = "mysql")]
+#[test]
+fn each_row_is_done_once_on_mysql() {
+    check(&backfill(job_test::mysql::Db::empty().url()));
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn each_row_is_done_once_on_sqlite() {
+    check(&backfill(job_test::sqlite::Db::empty().url()));
+}

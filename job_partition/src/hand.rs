@@ -1,0 +1,169 @@
+//! A thread of a run: takes a partition, does a batch, and again, until every partition is drained and a look over the whole
+//! table finds nothing.
+
+use crate::options::Size;
+use crate::plan::Span;
+use crate::run::{Conn, Db, Shared, Stop};
+use crate::session::Session;
+use crate::settle::Settled;
+use crate::sweep::{Next, Went};
+use crate::{KeyValue, PartitionConnection};
+use diesel::deserialize::QueryableByName;
+use diesel::r2d2::ManageConnection;
+use std::marker::PhantomData;
+use std::panic::resume_unwind;
+use std::time::{Duration, Instant};
+
+/// Runs all threads, the first with the connection that is open already.
+pub(crate) fn all<M, T, F>(shared: &Shared<'_, M>, conn: Conn<M>, work: &F) -> Result<(), Stop>
+where
+    M: ManageConnection,
+    M::Connection: PartitionConnection,
+    T: QueryableByName<Db<M>> + 'static,
+    F: Fn(&[T], &mut M::Connection) -> anyhow::Result<()> + Sync,
+{
+    std::thread::scope(|scope| {
+        let reporter = shared
+            .progress()
+            .start(scope)
+            .map_err(|error| Stop::Error(error.into()))?;
+        let mut conn = Some(conn);
+        let mut threads = Vec::new();
+        let mut result = Ok(());
+        for number in 0..shared.partition.threads {
+            let mut hand = Hand::new(shared, work, conn.take());
+            let thread = std::thread::Builder::new().name(format!("gatun-partition-{number}"));
+            match thread.spawn_scoped(scope, move || {
+                let result = hand.go();
+                if result.is_err() {
+                    shared.sweep.stop();
+                }
+                result
+            }) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    shared.sweep.stop();
+                    result = Err(Stop::Error(error.into()));
+                    break;
+                }
+            }
+        }
+        for thread in threads {
+            let ended = thread.join().unwrap_or_else(|panic| {
+                shared.sweep.stop();
+                resume_unwind(panic)
+            });
+            result = result.and(ended);
+        }
+        drop(reporter);
+        result
+    })
+}
+
+pub(crate) struct Hand<'a, M: ManageConnection, T, F>
+where
+    M::Connection: PartitionConnection,
+{
+    pub(crate) shared: &'a Shared<'a, M>,
+    pub(crate) work: &'a F,
+    pub(crate) session: Session<M>,
+    size: Size,
+    rows: PhantomData<fn() -> T>,
+}
+
+impl<'a, M, T, F> Hand<'a, M, T, F>
+where
+    M: ManageConnection,
+    M::Connection: PartitionConnection,
+    T: QueryableByName<Db<M>> + 'static,
+    F: Fn(&[T], &mut M::Connection) -> anyhow::Result<()>,
+{
+    fn new(shared: &'a Shared<'a, M>, work: &'a F, conn: Option<Conn<M>>) -> Self {
+        let options = shared.partition;
+        Hand {
+            shared,
+            work,
+            session: Session::new(conn),
+            size: Size::new(options.batch, options.target, options.batch_bounds),
+            rows: PhantomData,
+        }
+    }
+
+    fn go(&mut self) -> Result<(), Stop> {
+        let sweep = &self.shared.sweep;
+        let mut before = None;
+        while self.may_start() {
+            match sweep.next(before) {
+                Next::Batch(part, cursor) => {
+                    before = Some(part);
+                    let went = self.batch(part, cursor);
+                    let (went, result) = match went {
+                        Ok(went) => (went, Ok(())),
+                        Err(stop) => (Went::Ended, Err(stop)),
+                    };
+                    sweep.went(part, went);
+                    result?;
+                }
+                Next::Look => {
+                    let strays = self.look()?;
+                    sweep.looked(&strays);
+                }
+                // A stop is looked for now and then.
+                Next::Wait(time) => sweep.wait(time.min(Duration::from_millis(100))),
+                Next::End => return Ok(()),
+            }
+        }
+        sweep.stop();
+        Ok(())
+    }
+
+    /// Waits while the run is paused or throttled; `false` means stop.
+    fn may_start(&self) -> bool {
+        let options = self.shared.partition;
+        if options.control.is_paused() {
+            log::info!("gatun partition: paused");
+            options.control.may_go_on();
+            self.shared.sweep.progressed(None);
+        }
+        if let Some(throttle) = &options.throttle {
+            while let Some(pause) = throttle() {
+                self.shared.tally.throttle(Some(&pause.reason));
+                if !options.control.sleep(pause.time) {
+                    return false;
+                }
+                self.shared.sweep.progressed(None);
+                if self.shared.sweep.end().is_some() {
+                    break;
+                }
+            }
+            self.shared.tally.throttle(None);
+        }
+        options.control.may_go_on()
+    }
+
+    /// Does the next batch of a partition, in halves where it fails.
+    fn batch(&mut self, part: usize, cursor: Option<KeyValue>) -> Result<Went, Stop> {
+        let limit = self.size.rows();
+        let start = Instant::now();
+        Ok(match self.settle(part, &Span::After(cursor), limit)? {
+            Settled::Done { found, last } => {
+                self.size.learn(found, start.elapsed());
+                if found < limit {
+                    Went::Drained
+                } else {
+                    Went::On(last)
+                }
+            }
+            Settled::Busy => Went::Busy,
+            Settled::Failed(keys, error) => {
+                let last = keys.last().cloned();
+                if self.bisect(part, keys, error)? {
+                    Went::On(last)
+                } else {
+                    Went::Ended
+                }
+            }
+            Settled::Ended => Went::Ended,
+        })
+    }
+}

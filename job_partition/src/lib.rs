@@ -1,0 +1,160 @@
+//! All rows of a big table, worked through by many workers, threads and processes, with no other table: a backfill, a
+//! migration of data, a recount. It needs no job queue.
+//!
+//! ```
+//! # #[cfg(feature = "sqlite")]
+//! # fn main() -> anyhow::Result<()> {
+//! # use diesel::connection::SimpleConnection;
+//! # let folder = std::env::temp_dir().join(format!("gatun-partition-doc-{}", std::process::id()));
+//! # std::fs::create_dir_all(&folder)?;
+//! # let url = folder.join("app.sqlite3").to_str().unwrap().to_owned();
+//! # SqliteConnection::establish(&url)?.batch_execute(
+//! #     "CREATE TABLE accounts (id BIGINT PRIMARY KEY, name TEXT NOT NULL, digest TEXT);
+//! #      INSERT INTO accounts VALUES (-1, 'Ann', NULL), (2, 'Bob', NULL)")?;
+//! use diesel::prelude::*;
+//! use diesel::r2d2::ConnectionManager;
+//! use diesel::sql_types::{BigInt, Text};
+//! use job_partition::{Key, Outcome, Partition};
+//!
+//! # diesel::table! { accounts (id) { id -> BigInt, name -> Text, digest -> Nullable<Text>, } }
+//! #[derive(QueryableByName)]
+//! struct Account {
+//!     #[diesel(sql_type = BigInt)]
+//!     id: i64,
+//!     #[diesel(sql_type = Text)]
+//!     name: String,
+//! }
+//!
+//! let report = Partition::of("accounts")
+//!     .key("id", Key::Integer)
+//!     .pending("digest IS NULL")
+//!     .columns("id, name")
+//!     .threads(2)
+//!     .run(&ConnectionManager::<SqliteConnection>::new(&url), |batch: &[Account], conn| {
+//!         for account in batch {
+//!             diesel::update(accounts::table.find(account.id))
+//!                 .set(accounts::digest.eq(account.name.to_lowercase()))
+//!                 .execute(conn)?;
+//!         }
+//!         Ok(())
+//!     })?;
+//!
+//! match report.outcome {
+//!     Outcome::Complete { rows } => println!("{rows} rows done by this process; nothing is pending"),
+//!     Outcome::Incomplete { .. } => println!("{report}"), // with the rows that failed, and why
+//!     Outcome::Stopped => println!("stopped; the next run goes on from here"),
+//! }
+//! # assert_eq!(report.outcome, Outcome::Complete { rows: 2 });
+//! # std::fs::remove_dir_all(&folder)?;
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "sqlite"))]
+//! # fn main() {}
+//! ```
+//!
+//! Start it as often as you like, on as many machines as you like, with different numbers of threads and sizes of batches.
+//! A worker that is alone covers the whole table; one that arrives takes part at the next batch; what one that dies had in
+//! hand is rolled back and done by another.
+//!
+//! # How it goes
+//!
+//! The rows are shared out among *partitions*, many more than there are workers: 64 if not said otherwise. A partition is
+//! not a worker's: its lock is taken for one batch, in these steps.
+//!
+//! 1. BEGIN, at READ COMMITTED.
+//! 2. The partition's lock, if it is free: `pg_try_advisory_xact_lock` on PostgreSQL, `GET_LOCK` on MySQL and MariaDB, the
+//!    file's write lock on SQLite. If it is not free, another partition is next.
+//! 3. The next pending rows of the partition in the key's order, each locked; rows that others have locked are passed over.
+//! 4. The closure, which does them and marks them, so that they are no longer pending.
+//! 5. A check that none of them is; COMMIT.
+//!
+//! When every partition was drained under its lock, the whole table is looked at once more. If rows are pending, such as
+//! those that were locked by others or committed with a low key behind everybody's back, their partitions are opened
+//! again. If not, the run is [`Outcome::Complete`].
+//!
+//! # What is guaranteed
+//!
+//! - **Each row is done once.** That it is done stands in the row and is committed with what the closure did; a row is looked
+//!   at again, locked, in the transaction that does it. Row locks and the condition see to that, whatever the partitions:
+//!   workers with other options, and other versions of the program, are safe beside each other.
+//! - **A lost lock is a lost transaction.** Lock, rows and work are of one session, and go together.
+//! - **`Complete` was seen**: at one moment, after all partitions had been drained, nothing was pending. What is inserted
+//!   later is a later run's.
+//! - **A row that fails is found**: its batch is halved until it is alone, it is reported with its key and the error, and left
+//!   as it was. All others are done. A panic is such a failure.
+//! - **A closure that marks nothing is an error**, [`PartitionError::NotMarked`], and not an endless loop.
+//! - **Lost connections, deadlocks and serialization failures are tried again**, with growing pauses. A batch that the
+//!   database refuses again and again is halved like one that failed.
+//! - **Nothing but transactions on PostgreSQL**: no session's locks and no settings. A proxy in transaction mode may stand
+//!   between, if prepared statements are not kept: [`Partition::statement_cache`].
+//!
+//! The locks of the partitions keep workers out of each other's way, and make "drained" mean something. They are not what
+//! makes it right. Their numbers come from a hash of the table, the key, the cover, the boundaries and the
+//! [name](Partition::name), so that they are shared with nobody else in the database.
+//!
+//! # What is not
+//!
+//! - **Effects outside the transaction**, such as a mail or a file, are not undone when a batch is rolled back, and are done
+//!   again with it; by halving, up to as often as the batch can be halved. Make them idempotent, or enqueue a job in the
+//!   transaction.
+//! - A row that is *changed* so that it becomes pending again is done again.
+//! - The key must be unique and not null, and must not be changed by the closure. Integers are those of 64 bits with a sign.
+//! - The transaction is as long as the batch. On SQLite nobody else writes meanwhile; on servers, others who write the same
+//!   rows wait. Small batches and [`Partition::target`] are for that.
+//! - The closure must hand on the errors of its statements. MySQL and MariaDB roll a whole transaction back on a deadlock; if
+//!   the closure goes on after one, its later statements stand for themselves.
+//! - The last look reads the whole table, unless an index serves the condition.
+//! - A binary with `panic = "abort"` ends at a panic. Nothing is lost by that, and nothing is halved.
+//!
+//! # Ranges or remainders
+//!
+//! [`Cover::Range`] is right for almost every table. Integers and UUIDs are halved where most rows are, at multiples of
+//! powers of two, by looks that an index serves; the boundaries of texts come from one walk along the index, in the order of
+//! the column's own collation. [`Cover::Modulo`] needs no boundaries, and reads the whole index for each
+//! partition.
+//!
+//! # Where the idea comes from
+//!
+//! "A worker is a number" (2012): N processes over one table of millions of rows, each of which took the first free integer
+//! with `pg_try_advisory_lock(i)` and did the rows whose `id mod N` was that integer. No two touched a row, and nothing else
+//! was needed. Its flaws: with fewer than N processes, some rows were never done; the integers were shared with
+//! everyone on that database; the lock went with the session, silently, while the worker went on; nothing said when a row, or
+//! the whole table, was done; and a negative id fell in no slot. Each of them is a test here.
+
+mod backend;
+mod bar;
+mod batch;
+mod bounds;
+mod control;
+mod error;
+mod hand;
+mod key;
+mod look;
+mod namespace;
+mod options;
+mod partition;
+mod plan;
+mod progress;
+mod report;
+mod run;
+mod session;
+mod settle;
+mod sql;
+mod sweep;
+mod tally;
+
+#[cfg(feature = "mysql")]
+mod mysql;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+pub use backend::{PartitionBackend, PartitionConnection};
+pub use control::Control;
+pub use error::PartitionError;
+pub use key::{Key, KeyValue};
+pub use options::{Cover, Failures, Pause};
+pub use partition::Partition;
+pub use progress::Progress;
+pub use report::{FailedRow, Outcome, Report};

@@ -1,0 +1,63 @@
+use crate::hand::Hand;
+use crate::run::{Db, Stop};
+use crate::settle::{ATTEMPTS, FIRST_PAUSE};
+use crate::sweep::jittered;
+use crate::{PartitionBackend, PartitionConnection, PartitionError};
+use diesel::Connection;
+use diesel::deserialize::QueryableByName;
+use diesel::r2d2::ManageConnection;
+use job_db::{Database, Fault};
+
+/// How many rows beyond the failed ones a look over the whole table gives, to know the partitions that they are in.
+const STRAYS: usize = 1000;
+
+impl<M, T, F> Hand<'_, M, T, F>
+where
+    M: ManageConnection,
+    M::Connection: PartitionConnection,
+    T: QueryableByName<Db<M>> + 'static,
+    F: Fn(&[T], &mut M::Connection) -> anyhow::Result<()>,
+{
+    /// Looks over the whole table, and gives the partitions that have rows pending which did not fail.
+    pub(crate) fn look(&mut self) -> Result<Vec<usize>, Stop> {
+        let shared = self.shared;
+        let mut tries = 0;
+        let found = loop {
+            let limit = shared.tally.failures_count() + STRAYS;
+            let Some(conn) = self.session.connect(shared)? else {
+                return Ok(vec![0]);
+            };
+            let error = match conn.transaction(|conn| Db::<M>::numbered(conn, shared.plan.look(limit))) {
+                Ok(found) => break found,
+                Err(error) => error,
+            };
+            tries += 1;
+            match Db::<M>::fault(&error) {
+                Fault::Other => return Err(Stop::Error(error.into())),
+                _ if tries > ATTEMPTS => return Err(Stop::Error(error.into())),
+                Fault::Disconnected => self.session.discard(),
+                Fault::Contended => {}
+            }
+            shared.tally.retried();
+            log::warn!("gatun partition: {error}; trying again");
+            if !shared.partition.control.sleep(jittered(FIRST_PAUSE * 4)) {
+                return Ok(vec![0]);
+            }
+        };
+        let mut strays = Vec::new();
+        for row in found {
+            let key = shared.plan.table.parse(&row.key).map_err(Stop::Error)?;
+            if !shared.tally.has_failed(&key) {
+                strays.push(usize::try_from(row.number).map_err(|_| {
+                    Stop::Error(PartitionError::WrongKey {
+                        expected: shared.plan.table.kind,
+                        found: row.key.clone(),
+                    })
+                })?);
+            }
+        }
+        strays.sort_unstable();
+        strays.dedup();
+        Ok(strays)
+    }
+}

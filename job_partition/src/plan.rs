@@ -1,0 +1,226 @@
+//! The statements of a run, put together from what the caller said of the table. They are the same for all databases but for
+//! the pieces that the seam gives.
+
+use crate::backend::Lock;
+use crate::namespace::hash48;
+use crate::sql::{KEY, NUMBER, Sql};
+use crate::{Key, KeyValue, PartitionBackend, PartitionError};
+use std::marker::PhantomData;
+
+/// The caller's table, its names in quotes.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) name: String,
+    pub(crate) identity: String,
+    /// The key's name alone, and with the table's.
+    pub(crate) bare_key: String,
+    pub(crate) key: String,
+    pub(crate) kind: Key,
+    pub(crate) key_type: String,
+    pub(crate) pending: String,
+    pub(crate) columns: String,
+}
+
+impl Table {
+    pub(crate) fn parse(&self, key: &str) -> Result<KeyValue, PartitionError> {
+        self.kind.parse(key).ok_or_else(|| PartitionError::WrongKey {
+            expected: self.kind,
+            found: key.to_owned(),
+        })
+    }
+}
+
+/// How the rows are shared out among partitions.
+#[derive(Debug)]
+pub(crate) enum Slices {
+    /// By the remainder of the key.
+    Modulo(u16),
+    /// By ranges with open ends; where each but the first begins.
+    Range(Vec<KeyValue>),
+}
+
+impl Slices {
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Slices::Modulo(n) => (*n).into(),
+            Slices::Range(starts) => starts.len() + 1,
+        }
+    }
+}
+
+/// Which rows of a partition.
+#[derive(Clone, Debug)]
+pub(crate) enum Span {
+    /// Those behind a key; all, without one.
+    After(Option<KeyValue>),
+    /// From a key to another, both included.
+    Between(KeyValue, KeyValue),
+}
+
+#[derive(Debug)]
+pub(crate) struct Plan<DB> {
+    pub(crate) table: Table,
+    pub(crate) slices: Slices,
+    namespace: u64,
+    /// Whether the statements for batches keep their text and their columns.
+    is_steady: bool,
+    db: PhantomData<fn() -> DB>,
+}
+
+impl<DB: PartitionBackend> Plan<DB> {
+    /// Everything that makes a partition's number mean the same rows is in the namespace, the boundaries too: workers that
+    /// found different ones do not share locks, and then only row locks keep them apart.
+    pub(crate) fn new(table: Table, slices: Slices, name: &str, is_steady: bool) -> Self {
+        let shape = match &slices {
+            Slices::Modulo(n) => format!("modulo {n}"),
+            Slices::Range(starts) => format!("range {starts:?}"),
+        };
+        let namespace = hash48([name, &table.identity, &table.name, &table.bare_key, &shape]);
+        Plan {
+            table,
+            slices,
+            namespace,
+            is_steady,
+            db: PhantomData,
+        }
+    }
+
+    pub(crate) fn lock(&self, part: usize) -> Lock {
+        Lock {
+            namespace: self.namespace,
+            number: u16::try_from(part).unwrap_or(u16::MAX),
+            table: self.table.name.clone(),
+            key: self.table.bare_key.clone(),
+        }
+    }
+
+    /// The pending rows of a span, locked, in the key's order.
+    pub(crate) fn select(&self, part: usize, span: &Span, limit: usize) -> Sql {
+        let Table {
+            columns, key, kind, ..
+        } = &self.table;
+        let mut sql = Sql::new(format!(
+            "SELECT {columns}, {} AS {KEY}",
+            DB::key_as_text(*kind, key)
+        ));
+        self.push_pending(&mut sql);
+        self.and_span(&mut sql, span);
+        self.and_slice(&mut sql, part, matches!(span, Span::After(None)));
+        // With modulo the number of the partition stands in the text, and sizes that adapt make many texts.
+        sql.comes_again =
+            self.is_steady && matches!((&self.slices, span), (Slices::Range(_), Span::After(_)));
+        sql.text(format!(" ORDER BY {key} LIMIT {limit}{}", DB::LOCK_ROWS));
+        sql
+    }
+
+    /// Which of these rows are pending still; in a range, others between them may be found too.
+    pub(crate) fn still_pending(&self, keys: &[KeyValue]) -> Sql {
+        let Table { key, kind, .. } = &self.table;
+        let mut sql = Sql::new(format!(
+            "SELECT {} AS {KEY}, CAST(0 AS {}) AS {NUMBER}",
+            DB::key_as_text(*kind, key),
+            DB::BIGINT
+        ));
+        self.push_pending(&mut sql);
+        match (&self.slices, keys) {
+            (Slices::Range(_), [first, .., last]) => {
+                self.and_span(&mut sql, &Span::Between(first.clone(), last.clone()));
+                sql.comes_again = true;
+            }
+            // A span would be full of other partitions' rows.
+            _ => {
+                sql.text(format!(" AND {key} IN ("));
+                for (number, value) in keys.iter().enumerate() {
+                    sql.text(if number == 0 { "" } else { ", " });
+                    DB::push_key(&mut sql, value, &self.table.key_type);
+                }
+                sql.text(")");
+            }
+        }
+        sql
+    }
+
+    /// Pending rows of the whole table, each with the number of its partition.
+    pub(crate) fn look(&self, limit: usize) -> Sql {
+        let Table { key, kind, .. } = &self.table;
+        let mut sql = Sql::new(format!("SELECT {} AS {KEY}, CAST(", DB::key_as_text(*kind, key)));
+        match &self.slices {
+            Slices::Modulo(n) => {
+                sql.text(self.remainder(*n));
+            }
+            Slices::Range(starts) if starts.is_empty() => {
+                sql.text("0");
+            }
+            Slices::Range(starts) => {
+                sql.text("CASE");
+                for (number, start) in starts.iter().enumerate() {
+                    sql.text(format!(" WHEN {key} < "));
+                    DB::push_key(&mut sql, start, &self.table.key_type);
+                    sql.text(format!(" THEN {number}"));
+                }
+                sql.text(format!(" ELSE {} END", starts.len()));
+            }
+        }
+        sql.text(format!(" AS {}) AS {NUMBER}", DB::BIGINT));
+        self.push_pending(&mut sql);
+        sql.text(format!(" LIMIT {limit}"));
+        sql
+    }
+
+    /// How many rows are pending.
+    pub(crate) fn count(&self) -> Sql {
+        let mut sql = Sql::new(format!(
+            "SELECT '' AS {KEY}, CAST(count(*) AS {}) AS {NUMBER}",
+            DB::BIGINT
+        ));
+        self.push_pending(&mut sql);
+        sql
+    }
+
+    fn push_pending(&self, sql: &mut Sql) {
+        // The line's end ends a comment in the condition.
+        sql.text(format!(
+            " FROM {} WHERE ({}\n)",
+            self.table.name, self.table.pending
+        ));
+    }
+
+    fn and_span(&self, sql: &mut Sql, span: &Span) {
+        match span {
+            Span::After(None) => {}
+            Span::After(Some(last)) => self.and(sql, ">", last),
+            Span::Between(first, last) => {
+                self.and(sql, ">=", first);
+                self.and(sql, "<=", last);
+            }
+        }
+    }
+
+    fn and_slice(&self, sql: &mut Sql, part: usize, from_start: bool) {
+        match &self.slices {
+            Slices::Modulo(n) => {
+                sql.text(format!(" AND {} = {part}", self.remainder(*n)));
+            }
+            Slices::Range(starts) => {
+                // A key further on makes it needless, and an index is searched by one lower bound only.
+                if let Some(start) = part.checked_sub(1).filter(|_| from_start) {
+                    self.and(sql, ">=", &starts[start]);
+                }
+                if let Some(end) = starts.get(part) {
+                    self.and(sql, "<", end);
+                }
+            }
+        }
+    }
+
+    fn and(&self, sql: &mut Sql, operator: &str, value: &KeyValue) {
+        sql.text(format!(" AND {} {operator} ", self.table.key));
+        DB::push_key(sql, value, &self.table.key_type);
+    }
+
+    /// SQL's remainder has the sign of the key; this one is never negative.
+    fn remainder(&self, n: u16) -> String {
+        let number = DB::key_as_number(self.table.kind, &self.table.key);
+        format!("((({number} % {n}) + {n}) % {n})")
+    }
+}

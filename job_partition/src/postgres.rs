@@ -1,0 +1,140 @@
+use crate::backend::{Described, Lock, PartitionBackend, Take};
+use crate::sql::{Part, Sql, runners, stamp};
+use crate::{Key, KeyValue};
+use diesel::connection::{LoadConnection, TransactionManager};
+use diesel::pg::Pg;
+use diesel::prelude::*;
+use diesel::sql_types::{Nullable, Text};
+
+stamp!(Pg);
+
+#[derive(QueryableByName)]
+struct Row {
+    #[diesel(sql_type = Text)]
+    identity: String,
+    #[diesel(sql_type = Nullable<Text>)]
+    key_type: Option<String>,
+}
+
+job_db::statement! {
+    // A statement of its own: one that locks and reads would read with a snapshot from before the lock. The level is looked
+    // at on the way.
+    struct TryLock on Pg { key: i64 => BigInt } -> (Bool, Bool);
+    "SELECT pg_try_advisory_xact_lock(" key "), current_setting('transaction_isolation') = 'read committed'"
+}
+
+/// The key of the advisory lock: the namespace in the upper 48 bits, the partition's number in the lower 16.
+fn advisory_key(lock: &Lock) -> i64 {
+    (lock.namespace << 16 | u64::from(lock.number)).cast_signed()
+}
+
+impl PartitionBackend for Pg {
+    const BIGINT: &'static str = "bigint";
+    // NO KEY is what an UPDATE takes that leaves the key alone: rows of other tables that refer to these can be inserted
+    // meanwhile. Among workers it excludes as FOR UPDATE does.
+    const LOCK_ROWS: &'static str = " FOR NO KEY UPDATE SKIP LOCKED";
+    const QUOTE: char = '"';
+
+    fn key_as_text(_: Key, key: &str) -> String {
+        format!("CAST({key} AS text)")
+    }
+
+    fn key_as_number(kind: Key, key: &str) -> String {
+        match kind {
+            Key::Integer => key.to_owned(),
+            Key::Uuid => format!("uuid_hash({key})"),
+            Key::Text => format!("hashtext(CAST({key} AS text))"),
+        }
+    }
+
+    fn push_key(sql: &mut Sql, key: &KeyValue, key_type: &str) {
+        match key {
+            KeyValue::Integer(number) => sql.bind(Part::Integer(*number)),
+            // Of the column's own type, be it citext or a domain, so that its own operators and its index are used.
+            KeyValue::Uuid(_) => sql
+                .text("CAST(")
+                .bind(Part::String(key.to_string()))
+                .text(" AS uuid)"),
+            KeyValue::Text(text) => sql
+                .text("CAST(")
+                .bind(Part::String(text.clone()))
+                .text(format!(" AS {key_type})")),
+        };
+    }
+
+    fn set_up<C>(_conn: &mut C) -> QueryResult<()>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        // Behind a transaction-pooling proxy a SET would stay with a session that others get next.
+        Ok(())
+    }
+
+    fn describe<C>(conn: &mut C, table: &[&str], key: &str) -> QueryResult<Option<Described>>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let quoted: Vec<String> = table
+            .iter()
+            .map(|part| format!("\"{}\"", part.replace('"', "\"\"")))
+            .collect();
+        let row: Option<Row> = diesel::sql_query(
+            "SELECT CAST(c.oid AS text) AS identity, format_type(a.atttypid, a.atttypmod) AS key_type
+             FROM pg_catalog.pg_class c
+             LEFT JOIN pg_catalog.pg_attribute a
+               ON a.attrelid = c.oid AND a.attname = $2 AND a.attnum > 0 AND NOT a.attisdropped
+             WHERE c.oid = to_regclass($1)",
+        )
+        .bind::<Text, _>(quoted.join("."))
+        .bind::<Text, _>(key)
+        .get_result(conn)
+        .optional()?;
+        Ok(row.map(|row| Described {
+            identity: row.identity,
+            key_type: row.key_type,
+        }))
+    }
+
+    fn begin<C>(conn: &mut C, lock: &Lock) -> QueryResult<Take>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let key = advisory_key(lock);
+        C::TransactionManager::begin_transaction(conn)?;
+        let (mut taken, is_read_committed): (bool, bool) = TryLock { key }.get_result(conn)?;
+        if !is_read_committed {
+            // Its snapshot is from before the lock. The level is asked for only where it is not the default, and never set for
+            // the session, which is not ours alone behind a proxy.
+            C::TransactionManager::rollback_transaction(conn)?;
+            C::TransactionManager::begin_transaction(conn)?;
+            conn.batch_execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
+            (taken, _) = TryLock { key }.get_result::<(bool, bool)>(conn)?;
+        }
+        if taken {
+            return Ok(Take::Taken);
+        }
+        C::TransactionManager::rollback_transaction(conn)?;
+        Ok(Take::Busy)
+    }
+
+    runners!();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Lock, advisory_key};
+
+    #[test]
+    fn the_key_has_the_namespace_above_and_the_number_below() {
+        let key = |namespace, number| {
+            advisory_key(&Lock {
+                namespace,
+                number,
+                table: String::new(),
+                key: String::new(),
+            })
+        };
+        assert_eq!(key(0x1234_5678_9abc, 7), 0x1234_5678_9abc_0007);
+        assert_eq!(key(0xffff_ffff_ffff, 0xffff), -1);
+    }
+}

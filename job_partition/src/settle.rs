@@ -1,0 +1,156 @@
+//! A batch until it is done: tried again where the database was in the way, halved where it fails by itself.
+
+use crate::batch::{Batch, Trouble, attempt};
+use crate::hand::Hand;
+use crate::plan::Span;
+use crate::run::{Db, Shared, Stop};
+use crate::sweep::jittered;
+use crate::{KeyValue, PartitionBackend, PartitionConnection};
+use diesel::deserialize::QueryableByName;
+use diesel::r2d2::ManageConnection;
+use job_db::Fault;
+use std::time::Duration;
+
+/// How often a batch is tried that the database refuses for no fault of its own. After that it may be one: a row that is
+/// too much for the server looks the same.
+pub(crate) const ATTEMPTS: u32 = 8;
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// What came of a batch after all attempts.
+pub(crate) enum Settled {
+    Done { found: usize, last: Option<KeyValue> },
+    Busy,
+    Failed(Vec<KeyValue>, anyhow::Error),
+    Ended,
+}
+
+impl<M, T, F> Hand<'_, M, T, F>
+where
+    M: ManageConnection,
+    M::Connection: PartitionConnection,
+    T: QueryableByName<Db<M>> + 'static,
+    F: Fn(&[T], &mut M::Connection) -> anyhow::Result<()>,
+{
+    /// Halves a batch that has failed until each row that fails is alone; every half has a transaction of its own. `false`:
+    /// the run ends before.
+    pub(crate) fn bisect(
+        &mut self,
+        part: usize,
+        keys: Vec<KeyValue>,
+        error: anyhow::Error,
+    ) -> Result<bool, Stop> {
+        log::warn!(
+            "gatun partition: a batch of {} rows failed, and is halved: {error:#}",
+            keys.len()
+        );
+        let mut spans = Vec::new();
+        self.halve(keys, &error, &mut spans)?;
+        while let Some(keys) = spans.pop() {
+            let [first, ..] = keys.as_slice() else { continue };
+            let span = Span::Between(first.clone(), keys[keys.len() - 1].clone());
+            match self.settle(part, &span, keys.len())? {
+                Settled::Done { .. } => {}
+                Settled::Failed(keys, error) => self.halve(keys, &error, &mut spans)?,
+                // Whoever has the partition now does these rows, or we do when the lock is free.
+                Settled::Busy => {
+                    spans.push(keys);
+                    if !self.shared.partition.control.sleep(jittered(FIRST_PAUSE * 4))
+                        || self.shared.sweep.end().is_some()
+                    {
+                        return Ok(false);
+                    }
+                }
+                Settled::Ended => return Ok(false),
+            }
+            if self.shared.partition.control.is_stopped() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn halve(
+        &self,
+        mut keys: Vec<KeyValue>,
+        error: &anyhow::Error,
+        spans: &mut Vec<Vec<KeyValue>>,
+    ) -> Result<(), Stop> {
+        if keys.len() > 1 {
+            let right = keys.split_off(keys.len() / 2);
+            spans.extend([right, keys]);
+            return Ok(());
+        }
+        match keys.pop() {
+            Some(key) => self.failed(key, format!("{error:#}")),
+            None => Ok(()),
+        }
+    }
+
+    fn failed(&self, key: KeyValue, error: String) -> Result<(), Stop> {
+        let Shared { tally, partition, .. } = self.shared;
+        if tally.failed(key, error, partition.max_failures) {
+            Ok(())
+        } else {
+            Err(Stop::Failures)
+        }
+    }
+
+    /// Tries a batch until it is committed, or has failed by a fault of its own.
+    pub(crate) fn settle(&mut self, part: usize, span: &Span, limit: usize) -> Result<Settled, Stop> {
+        let shared = self.shared;
+        let lock = shared.plan.lock(part);
+        let mut pause = FIRST_PAUSE;
+        for tries in 1.. {
+            let Some(conn) = self.session.connect(shared)? else {
+                return Ok(Settled::Ended);
+            };
+            let attempted = attempt(shared, conn, self.work, &lock, span, limit);
+            // A lock that cannot be freed is freed with its session.
+            if !matches!(attempted, Ok(Batch::Busy)) && Db::<M>::release(conn, &lock).is_err() {
+                self.session.discard();
+            }
+            let trouble = match attempted {
+                Ok(Batch::Busy) => return Ok(Settled::Busy),
+                Ok(Batch::Done {
+                    done,
+                    found,
+                    last,
+                    failed,
+                }) => {
+                    if done > 0 {
+                        shared.tally.committed(done);
+                        shared.sweep.progressed(Some(part));
+                    }
+                    for (key, error) in failed {
+                        self.failed(key, error)?;
+                    }
+                    return Ok(Settled::Done { found, last });
+                }
+                Err(trouble) => trouble,
+            };
+            let fault = trouble.fault::<Db<M>>();
+            let is_broken = matches!(trouble, Trouble::Work { broken: true, .. });
+            if is_broken || fault == Fault::Disconnected {
+                self.session.discard();
+            }
+            match trouble {
+                Trouble::Fatal(error) => return Err(Stop::Error(error)),
+                Trouble::Statement(error) if fault == Fault::Other || tries > ATTEMPTS => {
+                    return Err(Stop::Error(error.into()));
+                }
+                Trouble::Work { keys, error, .. } if fault == Fault::Other || tries > ATTEMPTS => {
+                    return Ok(Settled::Failed(keys, error));
+                }
+                Trouble::Statement(error) => log::warn!("gatun partition: {error}; trying again"),
+                Trouble::Work { error, .. } => log::warn!("gatun partition: {error:#}; trying again"),
+            }
+            shared.tally.retried();
+            if !shared.partition.control.sleep(jittered(pause)) || shared.sweep.end().is_some() {
+                break;
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        Ok(Settled::Ended)
+    }
+}

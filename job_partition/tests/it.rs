@@ -1,0 +1,78 @@
+//! Partitions, once on each database that is enabled, and what only a server can show.
+#![allow(clippy::duplicate_mod)] // One suite, compiled once for each database.
+
+#[cfg(feature = "postgres")]
+#[path = "."]
+mod postgres {
+    use job_partition::Key;
+    use job_test::postgres::{Conn, Db};
+    #[path = "only/postgres.rs"]
+    mod only;
+    #[path = "only/proxy.rs"]
+    mod proxy;
+    #[path = "only/server.rs"]
+    mod server;
+    #[path = "suite/mod.rs"]
+    mod suite;
+
+    const UUID: &str = "uuid";
+    const KILL: &str = "SELECT pg_terminate_backend(";
+    const SESSION: &str = "SELECT CAST(pg_backend_pid() AS bigint) AS number";
+
+    /// The key as an SQL literal.
+    fn literal(_: Key) -> &'static str {
+        "quote_literal(CAST(id AS text))"
+    }
+
+    fn uuid(number: u128) -> String {
+        format!("'{number:032x}'")
+    }
+}
+
+#[cfg(feature = "mysql")]
+#[path = "."]
+mod mysql {
+    use job_partition::Key;
+    use job_test::mysql::{Conn, Db};
+    #[path = "only/mysql.rs"]
+    mod only;
+    #[path = "only/server.rs"]
+    mod server;
+    #[path = "suite/mod.rs"]
+    mod suite;
+
+    const UUID: &str = "BINARY(16)";
+    const KILL: &str = "KILL (";
+    const SESSION: &str = "SELECT CAST(CONNECTION_ID() AS signed) AS number";
+
+    fn literal(kind: Key) -> &'static str {
+        match kind {
+            Key::Integer => "CAST(id AS char)",
+            Key::Uuid => "CONCAT('x''', HEX(id), '''')",
+            Key::Text => "QUOTE(id)",
+        }
+    }
+
+    fn uuid(number: u128) -> String {
+        format!("x'{number:032x}'")
+    }
+}
+
+#[cfg(feature = "sqlite")]
+#[path = "."]
+mod sqlite {
+    use job_partition::Key;
+    use job_test::sqlite::{Conn, Db};
+    #[path = "suite/mod.rs"]
+    mod suite;
+
+    const UUID: &str = "BLOB";
+
+    fn literal(_: Key) -> &'static str {
+        "quote(id)"
+    }
+
+    fn uuid(number: u128) -> String {
+        format!("x'{number:032x}'")
+    }
+}

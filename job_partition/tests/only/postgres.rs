@@ -1,0 +1,135 @@
+use super::suite::items::{
+    assert_complete, assert_each_done_once, has, insert, items, key, make_tables, mark, partition,
+};
+use super::{Conn, Db};
+use diesel::connection::{CacheSize, SimpleConnection};
+use diesel::prelude::*;
+use diesel::sql_types::BigInt;
+use job_partition::{Key, Partition};
+use job_test::server::PostgresServer;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+#[derive(QueryableByName)]
+struct Kept {
+    #[diesel(sql_type = BigInt)]
+    statements: i64,
+    #[diesel(sql_type = BigInt)]
+    settings: i64,
+    #[diesel(sql_type = BigInt)]
+    session_locks: i64,
+}
+
+/// Flaw 2 of "a worker is a number", to the letter: its keys were the integers from 0.
+#[test]
+fn flaw_plain_advisory_numbers_of_others_are_in_nobodys_way() {
+    let db = items(Key::Integer, 300);
+    let other = &mut db.connect();
+    other
+        .batch_execute("SELECT pg_advisory_lock(n) FROM generate_series(0, 100) n")
+        .unwrap();
+    assert_complete(&partition(Key::Integer).run(&db.manager(), mark).unwrap(), 300);
+    assert_each_done_once(&db, 300);
+}
+
+#[test]
+fn a_server_that_crashes_and_comes_back_loses_nothing_and_doubles_nothing() {
+    let server = PostgresServer::start();
+    let db = Db::new_on(&server.url());
+    make_tables(&db, Key::Integer);
+    insert(&db, (0..500).map(|number| key(Key::Integer, number)));
+    let crashes = AtomicUsize::new(0);
+    let report = partition(Key::Integer)
+        .batch(50)
+        .threads(2)
+        .run(&db.manager(), |batch, conn| {
+            mark(batch, conn)?;
+            if (has(batch, 0) || has(batch, 300)) && crashes.fetch_add(1, Ordering::SeqCst) == 0 {
+                server.stop_immediate();
+                server.start_again();
+            }
+            Ok(())
+        })
+        .unwrap();
+    assert!(report.is_complete(), "{report}");
+    assert!(report.retries > 0, "{report}");
+    assert_each_done_once(&db, 500);
+}
+
+/// What a proxy that gives each transaction another session cannot stand.
+#[test]
+fn nothing_stays_with_the_session() {
+    let db = items(Key::Integer, 300);
+    let report = partition(Key::Integer)
+        .batch(20)
+        .statement_cache(CacheSize::Disabled)
+        .run(&db.manager(), |batch, conn: &mut Conn| {
+            // One that Diesel would keep.
+            diesel::select(diesel::dsl::now).execute(conn)?;
+            let kept: Kept = diesel::sql_query(
+                "SELECT (SELECT count(*) FROM pg_prepared_statements WHERE name <> '') AS statements,
+                        (SELECT count(*) FROM pg_settings WHERE source = 'session' AND name NOT LIKE 'transaction%'
+                           AND name NOT IN ('bytea_output', 'TimeZone', 'client_encoding')) AS settings,
+                        (SELECT count(*) - 1 FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()) AS session_locks",
+            )
+            .get_result(conn)?;
+            assert_eq!((kept.statements, kept.settings, kept.session_locks), (0, 0, 0));
+            mark(batch, conn)
+        })
+        .unwrap();
+    assert_complete(&report, 300);
+}
+
+#[test]
+fn a_table_may_stand_in_a_schema_and_have_a_small_key() {
+    let db = Db::empty();
+    let schema = db.text("SELECT current_schema()::text").unwrap();
+    db.execute("CREATE TABLE small (id SMALLINT PRIMARY KEY, done INT NOT NULL); INSERT INTO small SELECT n, 0 FROM generate_series(-32768, 32767, 91) n");
+    let report = Partition::of(format!("{schema}.small"))
+        .pending("done = 0")
+        .columns("CAST(id AS text) AS literal, 'x' AS name")
+        .batch(10)
+        .run(
+            &db.manager(),
+            |batch: &[super::suite::items::Item], conn: &mut Conn| {
+                let keys: Vec<&str> = batch.iter().map(|item| item.literal.as_str()).collect();
+                Ok(conn.batch_execute(&format!(
+                    "UPDATE small SET done = 1 WHERE id IN ({})",
+                    keys.join(", ")
+                ))?)
+            },
+        )
+        .unwrap();
+    assert_complete(&report, 721);
+}
+
+#[test]
+fn the_index_of_the_key_serves_a_range() {
+    let db = items(Key::Integer, 20_000);
+    db.execute("ANALYZE items");
+    let report = partition(Key::Integer)
+        .batch(100)
+        .run(&db.manager(), mark)
+        .unwrap();
+    assert_complete(&report, 20_000);
+    let read = || db.count("SELECT seq_tup_read FROM pg_stat_user_tables WHERE relid = 'items'::regclass");
+    // One look over the whole table; more than a handful would mean that partitions are scanned.
+    assert!(read() <= 3 * 20_000, "{} rows read in sequence", read());
+}
+
+#[test]
+fn padded_and_domain_keys_are_compared_as_their_type_does() {
+    let db = Db::empty();
+    make_tables(&db, Key::Text);
+    db.execute("CREATE DOMAIN code AS text; ALTER TABLE audit ALTER item TYPE text");
+    for kind in ["char(12)", "code"] {
+        db.execute(&format!(
+            "DELETE FROM audit; DELETE FROM items; ALTER TABLE items ALTER id TYPE {kind}"
+        ));
+        db.execute("INSERT INTO items (id, name) SELECT 'k' || n, 'x' FROM generate_series(1, 300) n");
+        assert_complete(
+            &partition(Key::Text).batch(7).run(&db.manager(), mark).unwrap(),
+            300,
+        );
+        assert_each_done_once(&db, 300);
+    }
+}

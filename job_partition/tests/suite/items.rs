@@ -1,0 +1,131 @@
+//! A table of items to be done, with an audit of each time that one was done.
+#![allow(dead_code)] // Which helpers are used depends on the database.
+
+use super::{Conn, Db, UUID, literal, uuid};
+use diesel::QueryableByName;
+use diesel::connection::SimpleConnection;
+use diesel::sql_types::Text;
+use job_partition::{Cover, Key, Outcome, Partition, Report};
+
+pub(crate) const ALL: [(Cover, Key); 6] = [
+    (Cover::Range, Key::Integer),
+    (Cover::Range, Key::Uuid),
+    (Cover::Range, Key::Text),
+    (Cover::Modulo, Key::Integer),
+    (Cover::Modulo, Key::Uuid),
+    (Cover::Modulo, Key::Text),
+];
+
+/// An item, by its key as an SQL literal.
+#[derive(Debug, QueryableByName)]
+pub(crate) struct Item {
+    #[diesel(sql_type = Text)]
+    pub(crate) literal: String,
+    #[diesel(sql_type = Text)]
+    pub(crate) name: String,
+}
+
+pub(crate) fn make_tables(db: &Db, kind: Key) {
+    let key = match kind {
+        Key::Integer => "BIGINT",
+        Key::Uuid => UUID,
+        Key::Text => "VARCHAR(60)",
+    };
+    db.execute(&format!(
+        "CREATE TABLE items (id {key} NOT NULL PRIMARY KEY, name VARCHAR(60), done INT NOT NULL DEFAULT 0)"
+    ));
+    db.execute(&format!(
+        "CREATE TABLE audit (item {key} NOT NULL, worker VARCHAR(60) NOT NULL)"
+    ));
+}
+
+pub(crate) fn insert(db: &Db, keys: impl IntoIterator<Item = String>) {
+    let keys: Vec<String> = keys.into_iter().map(|key| format!("({key}, 'item')")).collect();
+    for keys in keys.chunks(1000) {
+        db.execute(&format!(
+            "INSERT INTO items (id, name) VALUES {}",
+            keys.join(", ")
+        ));
+    }
+}
+
+/// Keys that are spread over all that the kind has: an odd multiplier visits every number once.
+pub(crate) fn key(kind: Key, number: u64) -> String {
+    let spread = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    match kind {
+        Key::Integer => (number as i64 - 100).to_string(),
+        Key::Uuid => uuid(u128::from(spread) << 64 | u128::from(number)),
+        Key::Text => format!(
+            "'{}{spread:x}é'",
+            if number.is_multiple_of(3) { "K" } else { "k" }
+        ),
+    }
+}
+
+/// A table of so many items.
+pub(crate) fn items(kind: Key, count: u64) -> Db {
+    let db = Db::empty();
+    make_tables(&db, kind);
+    insert(&db, (0..count).map(|number| key(kind, number)));
+    db
+}
+
+pub(crate) fn partition(kind: Key) -> Partition {
+    Partition::of("items")
+        .key("id", kind)
+        .pending("done = 0")
+        .columns(format!("{} AS literal, name", literal(kind)))
+}
+
+/// Does the items, and writes each into the audit.
+pub(crate) fn mark(batch: &[Item], conn: &mut Conn) -> anyhow::Result<()> {
+    mark_as("a worker", batch, conn)
+}
+
+pub(crate) fn mark_as(worker: &str, batch: &[Item], conn: &mut Conn) -> anyhow::Result<()> {
+    let keys: Vec<&str> = batch.iter().map(|item| item.literal.as_str()).collect();
+    let keys = keys.join(", ");
+    conn.batch_execute(&format!(
+        "INSERT INTO audit (item, worker) SELECT id, '{worker}' FROM items WHERE id IN ({keys})"
+    ))?;
+    conn.batch_execute(&format!("UPDATE items SET done = 1 WHERE id IN ({keys})"))?;
+    Ok(())
+}
+
+pub(crate) fn has(batch: &[Item], key: i64) -> bool {
+    let key = key.to_string();
+    batch.iter().any(|item| item.literal.trim_matches('\'') == key)
+}
+
+pub(crate) fn pending(db: &Db) -> i64 {
+    db.count("SELECT count(*) FROM items WHERE done = 0")
+}
+
+#[track_caller]
+pub(crate) fn assert_each_done_once(db: &Db, count: u64) {
+    assert_eq!(pending(db), 0, "nothing is pending");
+    assert_done_at_most_once(db);
+    assert_eq!(
+        db.count("SELECT count(*) FROM audit"),
+        count as i64,
+        "each was done"
+    );
+}
+
+#[track_caller]
+pub(crate) fn assert_done_at_most_once(db: &Db) {
+    let twice = db.count("SELECT count(*) FROM (SELECT item FROM audit GROUP BY item HAVING count(*) > 1) t");
+    assert_eq!(twice, 0, "items that were done twice");
+    let audited = db.count("SELECT count(*) FROM audit");
+    assert_eq!(
+        audited,
+        db.count("SELECT count(*) FROM items WHERE done = 1"),
+        "the audit is of what is done"
+    );
+}
+
+#[track_caller]
+pub(crate) fn assert_complete(report: &Report, count: u64) {
+    assert_eq!(report.outcome, Outcome::Complete { rows: count }, "{report}");
+    assert_eq!(report.rows, count);
+}
