@@ -15,6 +15,8 @@ use std::time::Duration;
 /// too much for the server looks the same.
 pub(crate) const ATTEMPTS: u32 = 8;
 pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(5);
+/// How often a half is tried whose partition somebody else has.
+const REFUSALS: u32 = 50;
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// What came of a batch after all attempts.
@@ -33,7 +35,7 @@ where
     F: Fn(&[T], &mut M::Connection) -> anyhow::Result<()>,
 {
     /// Halves a batch that has failed until each row that fails is alone; every half has a transaction of its own. `false`:
-    /// the run ends before.
+    /// it was given up before.
     pub(crate) fn bisect(
         &mut self,
         part: usize,
@@ -44,7 +46,7 @@ where
             "gatun partition: a batch of {} rows failed, and is halved: {error:#}",
             keys.len()
         );
-        let mut spans = Vec::new();
+        let (mut spans, mut refusals) = (Vec::new(), 0);
         self.halve(keys, &error, &mut spans)?;
         while let Some(keys) = spans.pop() {
             let [first, ..] = keys.as_slice() else { continue };
@@ -52,12 +54,13 @@ where
             match self.settle(part, &span, keys.len())? {
                 Settled::Done { .. } => {}
                 Settled::Failed(keys, error) => self.halve(keys, &error, &mut spans)?,
-                // Whoever has the partition now does these rows, or we do when the lock is free.
+                // Whoever has the partition now comes to the same rows. If that takes long, it is a busy partition like
+                // any other.
                 Settled::Busy => {
                     spans.push(keys);
-                    if !self.shared.partition.control.sleep(jittered(FIRST_PAUSE * 4))
-                        || self.shared.sweep.end().is_some()
-                    {
+                    refusals += 1;
+                    let may_go_on = self.shared.partition.control.sleep(jittered(FIRST_PAUSE * 4));
+                    if !may_go_on || self.shared.sweep.end().is_some() || refusals > REFUSALS {
                         return Ok(false);
                     }
                 }
