@@ -81,6 +81,8 @@ pub trait JobBackend: Database {
         conn: &mut C,
         queues: &[String],
     ) -> QueryResult<Vec<(String, i32)>>;
+    /// The highest id of any job, 0 where there is none.
+    fn last_id<C: LoadConnection<Backend = Self>>(conn: &mut C) -> QueryResult<i64>;
     fn claim<C: LoadConnection<Backend = Self>>(
         conn: &mut C,
         request: &ClaimRequest<'_>,

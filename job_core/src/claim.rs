@@ -76,6 +76,15 @@ pub fn lanes<C: JobConnection>(conn: &mut C, queues: &[String]) -> Result<Vec<(S
     Ok(C::Db::lanes(conn, queues)?)
 }
 
+/// The highest id of any job, 0 where there is none. A claim that gave fewer jobs than it might has looked at all up to the
+/// id that was the highest before it.
+///
+/// # Errors
+/// What the database says.
+pub fn last_id<C: JobConnection>(conn: &mut C) -> Result<i64, JobError> {
+    Ok(C::Db::last_id(conn)?)
+}
+
 /// Claims jobs, in the order of their ids, in one short transaction. It is for a session at READ COMMITTED, such as
 /// [`Database::prepare_session`](crate::Database::prepare_session) makes; [`Job::find_new_job`](crate::Job::find_new_job)
 /// serves on any.

@@ -1,6 +1,7 @@
 use crate::hands::Hands;
 use crate::report::{Tally, add};
 use crate::session::Session;
+use crate::stop::Level;
 use crate::team::Team;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use diesel::r2d2::R2D2Connection;
@@ -30,14 +31,14 @@ where
     C: JobConnection + R2D2Connection + 'static,
     X: Send + Sync + 'static,
 {
-    let (mut session, hands, tally) = (team.session("completer"), &team.hands, &team.tally);
+    let (mut session, hands, tally) = (team.session("completer", Level::Now), &team.hands, &team.tally);
     loop {
         let first = match done.recv_timeout(LOOK) {
             Ok(first) => first,
             Err(RecvTimeoutError::Timeout) if !team.flushing.load(Ordering::Acquire) => continue,
             Err(_) => return,
         };
-        let mut completions = Vec::new();
+        let (mut completions, mut kinds) = (Vec::new(), Vec::new());
         let mut unstarted = Vec::new();
         let mut others = Vec::new();
         let mut bytes = 0;
@@ -48,7 +49,8 @@ where
                     hands.put_down(ticket.job_id, ticket.attempts);
                     add(&tally.completed, 1);
                 }
-                Done::Performed(ticket, _, Outcome::Completed(result)) => {
+                Done::Performed(ticket, kind, Outcome::Completed(result)) => {
+                    kinds.push(kind);
                     bytes += result.as_ref().map_or(0, |json: &JsonText| json.0.len());
                     completions.push((ticket, result));
                 }
@@ -58,7 +60,7 @@ where
             let full = completions.len() + others.len() + unstarted.len() >= MOST_JOBS || bytes >= MOST_BYTES;
             next = if full { None } else { done.try_recv().ok() };
         }
-        record_completions(&mut session, completions, hands, tally);
+        record_completions(&mut session, &completions, &kinds, hands, tally);
         let scheduled = !others.is_empty();
         for (ticket, kind, outcome) in others {
             record_one(&mut session, &ticket, &kind, &outcome, hands, tally);
@@ -72,7 +74,8 @@ where
 
 fn record_completions<C>(
     session: &mut Session<C>,
-    completions: Vec<(Ticket, Option<JsonText>)>,
+    completions: &[(Ticket, Option<JsonText>)],
+    mut kinds: &[String],
     hands: &Hands,
     tally: &Tally,
 ) where
@@ -80,6 +83,8 @@ fn record_completions<C>(
 {
     // One statement for all that one worker's id claimed; after it was declared dead, the last ones have the old id.
     for batch in completions.chunk_by(|a, b| a.0.worker == b.0.worker) {
+        let (batch_kinds, rest) = kinds.split_at(batch.len());
+        kinds = rest;
         match session.run(|conn| complete_all(conn, batch[0].0.worker, batch)) {
             Some(Ok(recorded)) => {
                 add(&tally.completed, recorded.len());
@@ -91,15 +96,9 @@ fn record_completions<C>(
             Some(Err(error)) => {
                 // One of them may be the cause: each gets its own try.
                 log::error!("gatun completer: {error}; recording one by one");
-                for (ticket, result) in batch {
-                    record_one(
-                        session,
-                        ticket,
-                        "",
-                        &Outcome::Completed(result.clone()),
-                        hands,
-                        tally,
-                    );
+                for ((ticket, result), kind) in batch.iter().zip(batch_kinds) {
+                    let outcome = Outcome::Completed(result.clone());
+                    record_one(session, ticket, kind, &outcome, hands, tally);
                 }
             }
             // The worker must stop now; the jobs are left to rescue.

@@ -10,8 +10,8 @@ use crossbeam_channel::unbounded;
 use diesel::r2d2::R2D2Connection;
 use job_core::{JobConnection, WorkerRow, housekeeping, release_all};
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,8 @@ struct Crew {
     others: Vec<JoinHandle<()>>,
 }
 
-/// Starts the threads, waits for the stop, and ends them in the right order: fetcher, performers, completer, heart.
+/// Starts the threads, waits for the stop, and ends them in the right order: performers and fetcher, completer, the others,
+/// and the heart at last.
 pub(crate) fn work<C, X>(
     team: &Arc<Team<C, X>>,
     row: WorkerRow,
@@ -72,7 +73,10 @@ where
         Instant::now() + LAST_FLUSH,
         LAST_FLUSH,
     );
-    Ok(team.tally.report(abandoned))
+    match *team.panicked.lock().unwrap_or_else(PoisonError::into_inner) {
+        Some(thread) => Err(WorkerError::Panicked(thread)),
+        None => Ok(team.tally.report(abandoned)),
+    }
 }
 
 fn start<C, X>(team: &Arc<Team<C, X>>, row: WorkerRow, until_idle: bool) -> io::Result<Crew>
@@ -84,7 +88,12 @@ where
     let (done_in, done_out) = unbounded();
     let heart = spawn(team, "heart", move |team| {
         // Its session heals until the very end, not until the stop.
-        let mut session = Session::new("heart", team.manager.clone(), &team.options, team.end.clone());
+        let mut session = Session::new(
+            "heart",
+            team.manager.clone(),
+            &team.options,
+            (team.end.clone(), Level::Now),
+        );
         beat(&mut session, &team.pulse, &row, team.options.heartbeat, &team.end);
         leave(&mut session, team);
     })?;
@@ -116,10 +125,11 @@ where
     })
 }
 
-/// Starts a thread of the team. One that panics, which is a fault of ours, stops the worker, for somebody to restart it.
+/// Starts a thread of the team. One that panics, which is a fault of ours, stops the worker with an error, for somebody to
+/// restart it.
 fn spawn<C, X>(
     team: &Arc<Team<C, X>>,
-    name: &str,
+    name: &'static str,
     work: impl FnOnce(&Team<C, X>) + Send + 'static,
 ) -> io::Result<JoinHandle<()>>
 where
@@ -138,8 +148,10 @@ where
     std::thread::Builder::new()
         .name(format!("gatun-{name}"))
         .spawn(move || {
-            let stop = team.stop.clone();
-            let _guard = StopOnPanic(move || stop.raise_to(Level::Stopping));
+            let _guard = StopOnPanic(|| {
+                *team.panicked.lock().unwrap_or_else(PoisonError::into_inner) = Some(name);
+                team.stop.raise_to(Level::Stopping);
+            });
             work(&team);
         })
 }

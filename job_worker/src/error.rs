@@ -39,11 +39,16 @@ pub enum WorkerError {
     #[error(transparent)]
     Schema(#[from] MigrateError),
     /// The database could not be reached at the start.
-    #[error("the database could not be reached: {0}")]
+    #[error("the database could not be reached, check its URL and whether it runs: {0}")]
     Unreachable(String),
     /// The database said no.
     #[error(transparent)]
     Job(#[from] job_core::JobError),
+    /// A thread of the worker's own panicked, which is a fault of Gatun's: the worker has stopped, and its jobs are safe.
+    #[error(
+        "the worker's thread {0} panicked, which is a fault of Gatun's: restart the worker, and report the panic"
+    )]
+    Panicked(&'static str),
     /// The system gave no thread, or no signals.
     #[error("the system gave no thread or no signals: {0}")]
     System(#[from] std::io::Error),

@@ -6,15 +6,16 @@ use crate::stop::Level;
 use crate::team::Team;
 use crossbeam_channel::{Receiver, Sender};
 use diesel::r2d2::R2D2Connection;
-use job_core::{ClaimRequest, ClaimedJob, JobConnection, claim, claim_inside, housekeeping, lanes};
+use job_core::{ClaimRequest, ClaimedJob, JobConnection, claim, claim_inside, housekeeping, lanes, last_id};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How often a cursor goes back to the start at least: ids become visible out of order.
+/// How often a cursor goes back to the start while there is enough to do: ids become visible out of order, and jobs come
+/// back with old ones. While there is nothing else to do, each look starts there.
 const RESCAN: Duration = Duration::from_secs(1);
 
-/// A rescan that walks over much may take this share of the time at most, but it is not put off for longer than that: it
-/// may have been the database that was away.
+/// A look from the start that walks over much, such as a heap of jobs of an unknown kind, may take this share of the time
+/// at most, but it is not put off for longer than that: it may have been the database that was away.
 const RESCAN_SHARE: u32 = 20;
 const RESCAN_AT_LAST: Duration = Duration::from_secs(30);
 
@@ -62,10 +63,12 @@ pub(crate) fn fetch<C, X>(
 {
     let mut fetcher = Fetcher {
         team,
-        session: team.session("fetcher"),
+        session: team.session("fetcher", Level::Stopping),
         lanes: Vec::new(),
         rescanned: None,
-        rescan_pause: RESCAN,
+        rescan_cost: Duration::ZERO,
+        idle: true,
+        seen: 0,
         last_taken: (0, Instant::now()),
     };
     let mut follow_up = false;
@@ -88,8 +91,8 @@ pub(crate) fn fetch<C, X>(
             quiet = false;
             continue;
         }
-        fetcher.rescanned = None;
         if until_idle {
+            fetcher.rescanned = None;
             // A look from the start that began when nothing was in hand or due found nothing: there is nothing to do.
             if quiet {
                 team.stop.raise_to(Level::Stopping);
@@ -120,7 +123,12 @@ struct Fetcher<'a, C: R2D2Connection + 'static, X> {
     lanes: Vec<Lane>,
     /// When the cursors last went back to the start; `None` to do so at the next look.
     rescanned: Option<Instant>,
-    rescan_pause: Duration,
+    /// How long a look from the start took that found nothing.
+    rescan_cost: Duration,
+    /// Whether the last look found nothing.
+    idle: bool,
+    /// The highest id that there was before the present look.
+    seen: i64,
     /// How many jobs the performers had taken up, and since when it has been so many.
     last_taken: (usize, Instant),
 }
@@ -156,39 +164,64 @@ where
 
     /// Looks at each lane in turn until the room is full. `None` where the worker must stop now.
     fn look(&mut self, mut room: usize, jobs: &Sender<ClaimedJob>) -> Option<Look> {
-        let rescan = self.rescanned.is_none_or(|at| at.elapsed() >= self.rescan_pause);
         let began = Instant::now();
-        if rescan {
-            self.find_lanes()?;
+        let rescan = self.rescan_is_due();
+        if rescan || self.idle {
+            self.find_lanes(rescan)?;
         }
         let mut look = Look::Nothing;
         for at in 0..self.lanes.len() {
-            while room > 0 && self.team.stop.is_running() {
-                let claimed = self.claim(at, room, jobs)?;
-                room -= claimed.min(room);
-                if claimed == 0 {
-                    break;
-                }
+            if room == 0 || !self.team.stop.is_running() {
+                break;
+            }
+            let claimed = self.claim(at, room, jobs)?;
+            if claimed < room {
+                // The lane was looked through up to its end: what stands in it so far is not for this worker.
+                self.lanes[at].cursor = self.lanes[at].cursor.max(self.seen);
+            }
+            if claimed > 0 {
                 look = Look::Claimed;
             }
+            room -= claimed.min(room);
         }
+        self.idle = look == Look::Nothing;
         if rescan {
             self.rescanned = Some(Instant::now());
-            self.rescan_pause = (began.elapsed() * RESCAN_SHARE).clamp(RESCAN, RESCAN_AT_LAST);
+            if self.idle {
+                self.rescan_cost = began.elapsed();
+            }
         }
         Some(look)
     }
 
-    /// Finds the lanes that have jobs, their cursors at the start.
-    fn find_lanes(&mut self) -> Option<()> {
+    fn rescan_is_due(&self) -> bool {
+        let pause = (self.rescan_cost * RESCAN_SHARE).min(RESCAN_AT_LAST);
+        let pause = if self.idle { pause } else { pause.max(RESCAN) };
+        self.rescanned.is_none_or(|at| at.elapsed() >= pause)
+    }
+
+    /// Finds the lanes that have jobs. Their cursors stay, or go back to the start.
+    fn find_lanes(&mut self, rescan: bool) -> Option<()> {
         let queues = &self.team.options.queues;
-        let found = self.session.insist(|conn| lanes(conn, queues))?;
+        let (found, seen) = self.session.insist(|conn| {
+            let found = lanes(conn, queues)?;
+            // A queue without jobs, which is the usual one, takes one statement.
+            let seen = if found.is_empty() { 0 } else { last_id(conn)? };
+            Ok((found, seen))
+        })?;
+        let old = std::mem::take(&mut self.lanes);
+        self.seen = seen;
         self.lanes = found
             .into_iter()
-            .map(|(queue, priority)| Lane {
-                queue,
-                priority,
-                cursor: 0,
+            .map(|(queue, priority)| {
+                let known = old
+                    .iter()
+                    .find(|lane| lane.queue == queue && lane.priority == priority);
+                Lane {
+                    cursor: known.filter(|_| !rescan).map_or(0, |lane| lane.cursor),
+                    queue,
+                    priority,
+                }
             })
             .collect();
         Some(())
@@ -227,7 +260,8 @@ where
                 drop(claiming);
                 log::error!("gatun fetcher: {error}");
                 team.stop.wait_for(Level::Stopping, jittered(POLL_LISTENING));
-                return Some(0);
+                // As if there were more: the cursor must not pass over what was not looked at.
+                return Some(room);
             }
         };
         for job in &claimed {
@@ -254,7 +288,15 @@ where
             let moved = housekeeping::promote(conn, 100)?;
             Ok(moved > 0 || housekeeping::next_due(conn)? == Some(Duration::ZERO))
         });
-        matches!(due, Some(Ok(false)))
+        match due {
+            Some(Ok(due)) => !due,
+            Some(Err(error)) => {
+                log::error!("gatun fetcher: {error}");
+                self.team.stop.wait_for(Level::Stopping, jittered(POLL_LISTENING));
+                false
+            }
+            None => false,
+        }
     }
 
     fn poll_pause(&self) -> Duration {

@@ -30,7 +30,8 @@ impl Pulse {
         self.worker.load(Ordering::Acquire)
     }
 
-    /// Whether the last beat is so young that nobody can have declared this worker dead. If not, it must not claim, nor
+    /// Whether the last beat is so young that nobody can have declared this worker dead, if all workers of the database have
+    /// the same `rescue_after`. If not, it must not claim, nor
     /// start what it has claimed.
     pub(crate) fn is_trusted(&self) -> bool {
         let (instant, time) = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,16 +59,20 @@ pub(crate) fn beat<C>(
         let worker = pulse.worker();
         match session.run(|conn| WorkerRow::beat(conn, worker)) {
             Some(Ok(true)) => pulse.beaten(began),
-            Some(Ok(false)) => {
-                log::warn!(
-                    "gatun: worker {worker} was declared dead, its jobs are rescued; it goes on under a new id"
-                );
-                let registered = session.run(|conn| WorkerRow::register(conn, &row.queues, &row.kinds));
-                if let Some(Ok(new)) = registered {
+            Some(Ok(false)) => match session.run(|conn| WorkerRow::register(conn, &row.queues, &row.kinds)) {
+                Some(Ok(new)) => {
+                    log::warn!(
+                        "gatun: worker {worker} was declared dead, its jobs are rescued; it goes on as {}",
+                        new.id
+                    );
                     pulse.worker.store(new.id, Ordering::Release);
                     pulse.beaten(began);
                 }
-            }
+                Some(Err(error)) => {
+                    log::error!("gatun heart: worker {worker} was declared dead, and cannot go on: {error}");
+                }
+                None => {}
+            },
             Some(Err(error)) => log::error!("gatun heart: {error}"),
             None => {}
         }

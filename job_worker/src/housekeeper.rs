@@ -2,10 +2,10 @@ use crate::options::jittered;
 use crate::report::add;
 use crate::session::Session;
 use crate::silence::Silence;
+use crate::stop::Level;
 use crate::team::Team;
 use diesel::r2d2::R2D2Connection;
 use job_core::{JobConnection, JobError, Status, housekeeping, release_all};
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// How long to sleep at most: another process may have scheduled a job that is due sooner than the next one known.
@@ -59,9 +59,8 @@ where
 {
     let mut house = Housekeeper {
         team,
-        session: team.session("housekeeper"),
+        session: team.session("housekeeper", Level::Stopping),
         silence: Silence::default(),
-        prune_cursors: HashMap::new(),
     };
     let mut rescue = Timer::new(team.options.heartbeat);
     let mut reclaim = Timer::new(RECLAIM_EVERY);
@@ -90,8 +89,6 @@ struct Housekeeper<'a, C: R2D2Connection + 'static, X> {
     team: &'a Team<C, X>,
     session: Session<C>,
     silence: Silence,
-    /// How far the pruner has come, by status.
-    prune_cursors: HashMap<Status, i64>,
 }
 
 impl<C, X> Housekeeper<'_, C, X>
@@ -99,15 +96,13 @@ where
     C: JobConnection + R2D2Connection + 'static,
     X: Send + Sync + 'static,
 {
-    /// Calls a verb; an error is logged, for the next time may go better. `None` ends the present task.
-    fn call<T>(&mut self, task: &str, work: impl FnMut(&mut C) -> Result<T, JobError>) -> Option<T> {
-        match self.session.run(work)? {
-            Ok(value) => Some(value),
-            Err(error) => {
-                log::error!("gatun housekeeper, {task}: {error}");
-                None
-            }
-        }
+    /// Calls a verb once; an error is logged, and the next time may go better: a task that is in trouble must not keep the
+    /// others from their turn. `None` ends the present task.
+    fn call<T>(&mut self, task: &str, work: impl FnOnce(&mut C) -> Result<T, JobError>) -> Option<T> {
+        self.session
+            .once(work)
+            .inspect_err(|error| log::warn!("gatun housekeeper, {task}: {error}"))
+            .ok()
     }
 
     /// Promotes what is due, and gives how long it is until the next one is.
@@ -163,36 +158,36 @@ where
             team.hands.set_doubt(true);
             return;
         };
+        // A claim after this one may raise it again.
+        team.hands.set_doubt(false);
         let held = self.call("lost claims", |conn| housekeeping::held_by(conn, worker));
         let lost = held.map(|held| team.hands.not_held(held));
         drop(claiming);
-        let released = lost.and_then(|lost| self.call("lost claims", |conn| release_all(conn, &lost)));
-        match released {
-            Some(0) => team.hands.set_doubt(false),
+        match lost.and_then(|lost| self.call("lost claims", |conn| release_all(conn, &lost))) {
+            Some(0) => {}
             Some(released) => {
                 log::warn!("gatun: handed back {released} jobs whose claim was not answered");
                 add(&team.tally.released, released);
-                team.hands.set_doubt(false);
                 team.wake_for_news();
             }
             None => team.hands.set_doubt(true),
         }
     }
 
-    /// Prunes for a turn, and gives whether there may be more.
+    /// Prunes for a turn, and gives whether there may be more. Jobs end nearly in the order of their ids, so what is old
+    /// stands in front; jobs with low ids that ended late keep those behind them waiting, until they are old themselves.
     fn prune(&mut self) -> bool {
         let Some(age) = self.team.options.prune_after else {
             return false;
         };
-        let mut turn = 0;
+        let mut more = false;
         for status in [Status::Completed, Status::Failed, Status::Cancelled] {
-            let mut in_vain = 0;
-            while in_vain < PRUNE_PATIENCE {
-                if turn == PRUNE_TURN || !self.team.stop.is_running() {
-                    return true;
+            let (mut after, mut in_vain) = (0, 0);
+            for batch in 0.. {
+                if batch == PRUNE_TURN || !self.team.stop.is_running() {
+                    more = true;
+                    break;
                 }
-                turn += 1;
-                let after = self.prune_cursors.get(&status).copied().unwrap_or(0);
                 let Some(pruned) = self.call("prune", |conn| {
                     housekeeping::prune(conn, status, age, after, PRUNE_BATCH)
                 }) else {
@@ -200,14 +195,11 @@ where
                 };
                 in_vain = if pruned.removed > 0 { 0 } else { in_vain + 1 };
                 match pruned.next {
-                    Some(next) => self.prune_cursors.insert(status, next),
-                    None => self.prune_cursors.remove(&status),
-                };
-                if pruned.next.is_none() {
-                    break;
+                    Some(next) if in_vain < PRUNE_PATIENCE => after = next,
+                    _ => break,
                 }
             }
         }
-        false
+        more
     }
 }

@@ -18,7 +18,7 @@ where
     C: JobConnection + R2D2Connection + 'static,
     X: Send + Sync + 'static,
 {
-    let mut session = team.session("listener");
+    let mut session = team.session("listener", Level::Stopping);
     let mut generation = 0;
     while team.stop.is_running() {
         let heard = session.run(|conn| Ok(notify::received(conn)?));

@@ -2,7 +2,7 @@ use crate::completer::Done;
 use crate::team::Team;
 use crossbeam_channel::{Receiver, Sender};
 use diesel::r2d2::R2D2Connection;
-use job_core::{ClaimedJob, JobConnection};
+use job_core::{ClaimedJob, JobConnection, Outcome};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,11 @@ where
             let outcome = team
                 .registry
                 .perform(&job, &team.context, &team.pool, team.stop.stopping());
-            team.window.learn(began.elapsed(), job.args.0.len());
+            let result = match &outcome {
+                Outcome::Completed(Some(json)) => json.0.len(),
+                _ => 0,
+            };
+            team.window.learn(began.elapsed(), job.args.0.len() + result);
             Done::Performed(ticket, job.kind, outcome)
         } else {
             Done::Unstarted(ticket)

@@ -23,6 +23,8 @@ pub(crate) struct Session<C: R2D2Connection + 'static> {
     /// Whether a proxy that pools transactions stands in between: see [`Worker::pooler`](crate::Worker::pooler).
     pooler: bool,
     stop: StopHandle,
+    /// When to try no more.
+    until: Level,
     conn: Option<C>,
     /// Counts the connections opened: for what must be done once on each.
     generation: u64,
@@ -32,13 +34,19 @@ impl<C> Session<C>
 where
     C: JobConnection + R2D2Connection + 'static,
 {
-    pub(crate) fn new(name: &'static str, manager: Manager<C>, options: &Options, stop: StopHandle) -> Self {
+    pub(crate) fn new(
+        name: &'static str,
+        manager: Manager<C>,
+        options: &Options,
+        (stop, until): (StopHandle, Level),
+    ) -> Self {
         Session {
             name,
             manager,
             statement_timeout: options.statement_timeout,
             pooler: options.pooler,
             stop,
+            until,
             conn: None,
             generation: 0,
         }
@@ -115,7 +123,21 @@ where
         })
     }
 
-    /// Calls `work` until it succeeds or fails by a fault of its own. `None` where the worker must stop now.
+    /// Calls `work` once, for what comes again anyhow: an error is the caller's to tell.
+    pub(crate) fn once<T>(
+        &mut self,
+        work: impl FnOnce(&mut C) -> Result<T, JobError>,
+    ) -> Result<T, JobError> {
+        let tried = self.call(work);
+        if let Err(JobError::Database(error)) = &tried
+            && <C::Db as Database>::fault(error) != Fault::Contended
+        {
+            self.conn = None;
+        }
+        tried
+    }
+
+    /// Calls `work` until it succeeds or fails by a fault of its own. `None` where the worker must stop.
     pub(crate) fn run<T>(
         &mut self,
         mut work: impl FnMut(&mut C) -> Result<T, JobError>,
@@ -137,7 +159,7 @@ where
                 return Some(Err(JobError::Database(error)));
             }
             log::warn!("gatun {}: {error}; trying again", self.name);
-            if self.stop.wait_for(Level::Now, jittered(pause)) {
+            if self.stop.wait_for(self.until, jittered(pause)) {
                 return None;
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -152,7 +174,7 @@ where
                 Ok(value) => return Some(value),
                 Err(error) => log::error!("gatun {}: {error}; trying again", self.name),
             }
-            if self.stop.wait_for(Level::Now, jittered(pause)) {
+            if self.stop.wait_for(self.until, jittered(pause)) {
                 return None;
             }
             pause = (pause * 2).min(LONGEST_PAUSE);

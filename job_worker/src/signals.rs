@@ -9,12 +9,22 @@ use std::thread::JoinHandle;
 /// Turns SIGTERM and SIGINT into a stop, until it is ended.
 pub(crate) struct Signals {
     handle: Handle,
-    thread: JoinHandle<()>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        self.handle.close();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        let _ = Self::count(-1);
+    }
 }
 
 impl Signals {
     pub(crate) fn watch(stop: StopHandle) -> std::io::Result<Self> {
-        Self::count(1)?;
+        // First the stream: from then on no signal is lost.
         let mut stream = Stream::new([SIGTERM, SIGINT])?;
         let handle = stream.handle();
         let thread = std::thread::Builder::new()
@@ -25,13 +35,12 @@ impl Signals {
                     stop.stop();
                 }
             })?;
-        Ok(Signals { handle, thread })
-    }
-
-    pub(crate) fn end(self) {
-        self.handle.close();
-        let _ = self.thread.join();
-        let _ = Self::count(-1);
+        let signals = Signals {
+            handle,
+            thread: Some(thread),
+        };
+        Self::count(1)?;
+        Ok(signals)
     }
 
     /// Counts the workers of this process that heed signals. While there is none, a signal does again what it does to any

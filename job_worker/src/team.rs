@@ -5,11 +5,12 @@ use crate::options::Options;
 use crate::registry::Registry;
 use crate::report::Tally;
 use crate::session::Session;
-use crate::stop::StopHandle;
+use crate::stop::{Level, StopHandle};
 use crate::window::Window;
 use crossbeam_channel::{Receiver, Sender};
 use diesel::r2d2::R2D2Connection;
 use job_core::JobConnection;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// What the threads of one worker share.
@@ -25,6 +26,8 @@ pub(crate) struct Team<C: R2D2Connection + 'static, X> {
     pub(crate) flushing: AtomicBool,
     /// Raised when all but the heart have ended.
     pub(crate) end: StopHandle,
+    /// The thread that panicked, if one did.
+    pub(crate) panicked: Mutex<Option<&'static str>>,
     pub(crate) pulse: Pulse,
     pub(crate) hands: Hands,
     pub(crate) window: Window,
@@ -48,8 +51,14 @@ where
     C: JobConnection + R2D2Connection + 'static,
 {
     /// Opens a connection of the worker's own, when it is first used.
-    pub(crate) fn session(&self, name: &'static str) -> Session<C> {
-        Session::new(name, self.manager.clone(), &self.options, self.stop.clone())
+    /// It gives up what fails when the stop has come to that level.
+    pub(crate) fn session(&self, name: &'static str, until: Level) -> Session<C> {
+        Session::new(
+            name,
+            self.manager.clone(),
+            &self.options,
+            (self.stop.clone(), until),
+        )
     }
 }
 

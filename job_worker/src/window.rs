@@ -8,14 +8,14 @@ const AHEAD: Duration = Duration::from_millis(50);
 /// The most jobs in hand.
 const MOST_JOBS: usize = 1_000;
 
-/// The most bytes of arguments in hand, by their average size.
+/// The most bytes of arguments and results in hand, by their average size.
 const MOST_BYTES: u64 = 16 << 20;
 
 /// How many jobs to have in hand, by how long they took and how large they were.
 #[derive(Debug)]
 pub(crate) struct Window {
     threads: usize,
-    /// Averages that forget: microseconds per job, and bytes of arguments.
+    /// Averages that forget: microseconds and bytes per job.
     micros: AtomicU64,
     bytes: AtomicU64,
 }

@@ -6,15 +6,15 @@ use crate::registry::Registry;
 use crate::report::{Report, Tally};
 use crate::session::Session;
 use crate::signals::Signals;
-use crate::stop::StopHandle;
+use crate::stop::{Level, StopHandle};
 use crate::team::Team;
 use crate::window::Window;
 use crate::{WorkerError, crew};
 use crossbeam_channel::bounded;
 use diesel::r2d2::{ConnectionManager, Pool, R2D2Connection};
 use job_core::{JobConnection, Perform, WorkerRow, schema_version};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A worker that is being set up: what it can perform, on which queues, with how many threads.
@@ -186,16 +186,12 @@ where
     /// Where it cannot start: see [`WorkerError`]. Once it has started, it heals itself.
     pub fn run(self) -> Result<Report, WorkerError> {
         // Before anything else: a signal during the start must not be lost.
-        let signals = if self.options.signals {
+        let _signals = if self.options.signals {
             Some(Signals::watch(self.stop.clone())?)
         } else {
             None
         };
-        let report = self.work(false);
-        if let Some(signals) = signals {
-            signals.end();
-        }
-        report
+        self.work(false)
     }
 
     /// Works until there is nothing to do now: no job of its kinds and queues is new, due or in its hands. For tests and
@@ -241,7 +237,7 @@ where
             stop,
         } = self;
         let kinds = registry.kinds();
-        let mut session = Session::<C>::new("start", manager.clone(), &options, stop.clone());
+        let mut session = Session::<C>::new("start", manager.clone(), &options, (stop.clone(), Level::Now));
         let row = session.begin(|conn| {
             check_schema(conn)?;
             Ok(WorkerRow::register(conn, &options.queues, &kinds)?)
@@ -273,6 +269,7 @@ where
             stop,
             flushing: AtomicBool::new(false),
             end: StopHandle::new(),
+            panicked: Mutex::new(None),
             hands: Hands::default(),
             tally: Tally::default(),
             unperformed: AtomicUsize::new(0),

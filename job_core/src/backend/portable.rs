@@ -146,6 +146,10 @@ macro_rules! portable_statements {
             "SELECT MIN(run_at), " {NOW} " FROM jobs_scheduled"
         }
         statement! {
+            struct LastJobId on $db {} -> BigInt;
+            "SELECT COALESCE(MAX(id), 0) FROM jobs"
+        }
+        statement! {
             struct Orphans on $db { limit: i64 => BigInt }
                 -> (BigInt, BigInt, Integer, Integer, Instant, Integer, Nullable<Text>);
             "SELECT p.job_id, p.worker, p.attempts, p.uncharged, p.started_at, j.max_attempts, j.unique_key
@@ -466,6 +470,10 @@ macro_rules! portable_methods {
                 .into_iter()
                 .map(row::ticket)
                 .collect())
+        }
+
+        fn last_id<C: LoadConnection<Backend = Self>>(conn: &mut C) -> QueryResult<i64> {
+            LastJobId {}.get_result(conn)
         }
 
         fn held_by<C: LoadConnection<Backend = Self>>(conn: &mut C, worker: i64) -> QueryResult<Vec<Ticket>> {
