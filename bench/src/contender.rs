@@ -8,8 +8,8 @@ use diesel::r2d2::{ConnectionManager, R2D2Connection};
 use job_core::{Job, JobConnection, Perform, Status, migrate};
 use job_worker::Worker;
 use serde_json::{Value, json};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Barrier};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -49,7 +49,8 @@ where
         }
         ["enqueue", number] => bulk::<C>(url, number.parse()?, 10_000)?,
         ["bulk", number, batch] => bulk::<C>(url, number.parse()?, batch.parse()?)?,
-        ["single", number] => single::<C>(url, number.parse()?)?,
+        ["single", number] => single::<C>(url, number.parse()?, 1)?,
+        ["single", number, connections] => single::<C>(url, number.parse()?, connections.parse()?)?,
         ["drain", _, options @ ..] => {
             let order = order(options)?;
             drain::<C>(url, &order)?
@@ -127,16 +128,50 @@ where
     Ok(json!({ "jobs": number, "seconds": clock::seconds(began, clock::now()) }))
 }
 
-fn single<C>(url: &str, number: usize) -> Result<Value>
+/// Enqueues jobs one by one on each of several connections at once.
+fn single<C>(url: &str, number: usize, connections: usize) -> Result<Value>
 where
     C: JobConnection + Connection + 'static,
 {
-    let conn = &mut C::establish(url)?;
-    let began = clock::now();
-    for _ in 0..number {
-        Nothing::new().enqueue(conn)?;
-    }
-    Ok(json!({ "jobs": number, "seconds": clock::seconds(began, clock::now()) }))
+    rate_of_many(connections, number, || {
+        let mut conn = C::establish(url)?;
+        Ok(move || -> Result<()> {
+            for _ in 0..number {
+                Nothing::new().enqueue(&mut conn)?;
+            }
+            Ok(())
+        })
+    })
+}
+
+/// Lets several threads prepare, then work at once; gives the jobs of all and the time from the start to the last one's end.
+pub fn rate_of_many<W>(
+    threads: usize,
+    jobs_each: usize,
+    prepare: impl Fn() -> Result<W> + Sync,
+) -> Result<Value>
+where
+    W: FnOnce() -> Result<()>,
+{
+    let barrier = Barrier::new(threads + 1);
+    let (began, ended) = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads)
+            .map(|_| {
+                scope.spawn(|| {
+                    let work = prepare();
+                    barrier.wait();
+                    work?()
+                })
+            })
+            .collect();
+        barrier.wait();
+        let began = clock::now();
+        for thread in threads {
+            thread.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
+        }
+        anyhow::Ok((began, clock::now()))
+    })?;
+    Ok(json!({ "jobs": threads * jobs_each, "seconds": clock::seconds(began, ended) }))
 }
 
 fn latency<C>(url: &str, number: usize) -> Result<Value>

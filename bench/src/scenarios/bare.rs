@@ -1,5 +1,6 @@
 //! The same statements without a worker around them: what there is to reach.
 
+use crate::contender::rate_of_many;
 use crate::contenders::gatun;
 use crate::server::Place;
 use crate::{clock, proc};
@@ -73,20 +74,23 @@ pub fn drain(place: &Place) -> Result<Value> {
     }))
 }
 
-/// Inserts jobs one by one and gives the jobs per second.
-pub fn single(place: &Place, number: usize) -> Result<Value> {
-    let conn = &mut place.connect()?;
-    let args = arguments();
-    let began = clock::now();
-    for _ in 0..number {
-        let _id: i64 = InsertOne {
-            kind: "nothing",
-            queue: "default",
-            args: &args,
-        }
-        .get_result(conn)?;
-    }
-    Ok(json!({ "jobs": number, "seconds": clock::seconds(began, clock::now()) }))
+/// Inserts jobs one by one on each of several connections at once.
+pub fn single(place: &Place, number: usize, connections: usize) -> Result<Value> {
+    rate_of_many(connections, number, || {
+        let mut conn = place.connect()?;
+        Ok(move || -> Result<()> {
+            let args = arguments();
+            for _ in 0..number {
+                let _id: i64 = InsertOne {
+                    kind: "nothing",
+                    queue: "default",
+                    args: &args,
+                }
+                .get_result(&mut conn)?;
+            }
+            Ok(())
+        })
+    })
 }
 
 /// Inserts jobs `batch` at a time.

@@ -5,7 +5,6 @@ use crate::contenders::{Contender, field, gatun};
 use crate::run::Bench;
 use anyhow::Result;
 use serde_json::Value;
-use std::thread;
 
 const NAME: &str = "enqueue";
 
@@ -16,12 +15,13 @@ pub fn measure(bench: &mut Bench) -> Result<()> {
     let place = bench.server.place()?;
     bare::set_up(&place)?;
     for connections in [1, 8] {
-        let number = bench.options.size(2_000, 100);
+        let number = bench.options.size(2_000 / connections, 50);
+        let args = ["single", &number.to_string(), &connections.to_string()];
         by_turns(
             bench,
             &format!("single, {connections} connections"),
-            || from_many(connections, || gatun().call(&place.url, &["single", &number.to_string()])),
-            || from_many(connections, || bare::single(&place, number)),
+            || rate(&gatun().call(&place.url, &args)?),
+            || rate(&bare::single(&place, number, connections)?),
         )?;
     }
     for batch in [100, 1_000, 10_000] {
@@ -85,24 +85,6 @@ fn by_turns(
         bench.note(NAME, name, &format!("{what} jobs/s"), value);
     }
     Ok(())
-}
-
-/// The same from several connections at once: the jobs of all, over the seconds of the slowest.
-fn from_many(connections: usize, work: impl Fn() -> Result<Value> + Sync) -> Result<f64> {
-    let answers = thread::scope(|scope| {
-        let threads: Vec<_> = (0..connections).map(|_| scope.spawn(&work)).collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?)
-            .collect::<Result<Vec<Value>>>()
-    })?;
-    let mut jobs = 0.0;
-    let mut seconds: f64 = 0.0;
-    for answer in &answers {
-        jobs += field(answer, "jobs")?;
-        seconds = seconds.max(field(answer, "seconds")?);
-    }
-    Ok(jobs / seconds)
 }
 
 fn rate(answer: &Value) -> Result<f64> {

@@ -67,12 +67,13 @@ pub const STRATEGIES: &[Strategy] = &[
 ];
 
 fn make(place: &Place, tasks: usize) -> Result<()> {
-    Ok(place.connect()?.batch_execute(&format!(
+    let mut conn = place.connect()?;
+    conn.batch_execute(&format!(
         "CREATE TABLE tasks (id BIGINT PRIMARY KEY, worker BIGINT);
          INSERT INTO tasks SELECT id, NULL FROM generate_series(1, {tasks}) id;
-         CREATE INDEX tasks_free ON tasks (id) WHERE worker IS NULL;
-         VACUUM ANALYZE tasks"
-    ))?)
+         CREATE INDEX tasks_free ON tasks (id) WHERE worker IS NULL"
+    ))?;
+    Ok(conn.batch_execute("VACUUM ANALYZE tasks")?)
 }
 
 fn make_slots(place: &Place, tasks: usize) -> Result<()> {
