@@ -25,6 +25,10 @@ pub fn table(figures: &Figures) -> Table {
         let label = strategy.label();
         let median = |metric| figures.median("claims", &label, metric);
         let Some(claims) = median("claims/s") else { continue };
+        let doubles = median("two workers").zip(median("tasks")).map(|(doubles, tasks)| match doubles {
+            0.0 => "0".to_owned(),
+            doubles => format!("{} of {}", cell(Some(doubles), 0), cell(Some(tasks), 0)),
+        });
         let per_claim = median("errors").zip(median("claimed")).map(|(errors, claimed)| errors / claimed.max(1.0));
         table.row(vec![
             format!("({}) {}", strategy.number, strategy.name),
@@ -35,7 +39,7 @@ pub fn table(figures: &Figures) -> Table {
             cell(per_claim, 2),
             cell(median("rollbacks"), 0),
             cell(median("empty"), 0),
-            cell(median("two workers"), 0),
+            doubles.unwrap_or_default(),
         ]);
     }
     table

@@ -88,6 +88,7 @@ fn one(bench: &mut Bench, strategy: &Strategy) -> Result<()> {
     bench.note(NAME, &name, "rollbacks", rollbacks(&place)?);
     bench.note(NAME, &name, "two workers", holders.values().filter(|&&n| n > 1).count() as f64);
     bench.note(NAME, &name, "claimed", claimed as f64);
+    bench.note(NAME, &name, "tasks", holders.len() as f64);
     bench.note(NAME, &name, "p99 ms", percentile(&millis, 0.99));
     Ok(())
 }

@@ -52,6 +52,7 @@ pub const STRATEGIES: &[Strategy] = &[
     strategy!("3", "FOR UPDATE", "READ COMMITTED", make, for_update),
     strategy!("4", "FOR UPDATE NOWAIT", "READ COMMITTED", make, nowait),
     strategy!("5", "FOR UPDATE SKIP LOCKED", "READ COMMITTED", make, skip_locked),
+    strategy!("5", "SKIP LOCKED, one statement", "READ COMMITTED", make, skip_locked_at_once),
     strategy!("6", "slots: id mod n", "READ COMMITTED", make_slots, slots),
     strategy!("7", "Gatun's claim", "READ COMMITTED", make_jobs, gatun_one),
     Strategy {
@@ -111,6 +112,11 @@ statement! {
     "SELECT id FROM tasks WHERE worker IS NULL ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED"
 }
 statement! {
+    struct TakeSkip on diesel::pg::Pg { me: i64 => BigInt } -> BigInt;
+    "UPDATE tasks SET worker = " me " WHERE id = (SELECT id FROM tasks WHERE worker IS NULL
+         ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id"
+}
+statement! {
     struct Take on diesel::pg::Pg { me: i64 => BigInt, id: i64 => BigInt } -> ();
     "UPDATE tasks SET worker = " me " WHERE id = " id
 }
@@ -142,6 +148,10 @@ fn nowait(_: &mut PgConnection, me: usize) -> Result<Claim> {
 
 fn skip_locked(_: &mut PgConnection, me: usize) -> Result<Claim> {
     Ok(locking(me, |conn| LockSkip {}.get_result(conn).optional()))
+}
+
+fn skip_locked_at_once(_: &mut PgConnection, me: usize) -> Result<Claim> {
+    Ok(Box::new(move |conn| TakeSkip { me: me as i64 }.load(conn)))
 }
 
 /// Locks a free task, then takes it.
