@@ -1,6 +1,6 @@
 //! The database seam: what differs between the databases about jobs. Users see only [`JobConnection`].
 
-use crate::claim::{ClaimRequest, ClaimedJob, Ticket};
+use crate::claim::{ClaimRequest, ClaimedJob, Completion, Ticket};
 use crate::job::JobFilter;
 use crate::new_job::NewRow;
 use crate::outcome::When;
@@ -49,7 +49,7 @@ pub trait JobBackend: Database {
     const CAN_NOTIFY: bool;
 
     /// Enqueues one job without key and time.
-    fn enqueue_plain<C: LoadConnection<Backend = Self>>(conn: &mut C, row: NewRow) -> QueryResult<Job>;
+    fn enqueue_plain<C: LoadConnection<Backend = Self>>(conn: &mut C, row: &NewRow) -> QueryResult<Job>;
     /// Enqueues jobs; gives (position, id) of those whose key was free or that have none.
     fn enqueue_many<C: LoadConnection<Backend = Self>>(
         conn: &mut C,
@@ -85,14 +85,18 @@ pub trait JobBackend: Database {
         conn: &mut C,
         request: &ClaimRequest<'_>,
     ) -> QueryResult<Vec<ClaimedJob>>;
-    /// Records completions and gives the ids of those that were this worker's.
+    /// Records completions, at most one of each job, in the order of the jobs; gives the ids of those that were this worker's.
     fn complete<C: LoadConnection<Backend = Self>>(
         conn: &mut C,
         worker: i64,
-        completions: &[(Ticket, Option<JsonText>)],
+        completions: &[&Completion],
     ) -> QueryResult<Vec<i64>>;
-    fn was_finished_by<C: LoadConnection<Backend = Self>>(conn: &mut C, ticket: &Ticket)
-    -> QueryResult<bool>;
+    /// Lets the database read a JSON document, and fails where it does not take it.
+    fn read_json<C: LoadConnection<Backend = Self>>(conn: &mut C, json: &JsonText) -> QueryResult<()>;
+    fn was_completed_by<C: LoadConnection<Backend = Self>>(
+        conn: &mut C,
+        ticket: &Ticket,
+    ) -> QueryResult<bool>;
     fn is_processing<C: LoadConnection<Backend = Self>>(conn: &mut C, ticket: &Ticket) -> QueryResult<bool>;
     /// The fence: 1 where the job is still this ticket's, else 0.
     fn delete_processing<C: LoadConnection<Backend = Self>>(
@@ -136,7 +140,11 @@ pub trait JobBackend: Database {
     fn workers<C: LoadConnection<Backend = Self>>(conn: &mut C) -> QueryResult<Vec<WorkerRow>>;
 
     fn promote<C: LoadConnection<Backend = Self>>(conn: &mut C, limit: i64) -> QueryResult<usize>;
-    fn next_run_at<C: LoadConnection<Backend = Self>>(conn: &mut C) -> QueryResult<Option<DateTime<Utc>>>;
+    /// When the next scheduled job is due, and what time it is.
+    fn next_run_at<C: LoadConnection<Backend = Self>>(
+        conn: &mut C,
+    ) -> QueryResult<(Option<DateTime<Utc>>, DateTime<Utc>)>;
+    /// Jobs whose worker has no row; locked, where that needs no waiting, for the transaction that is open.
     fn orphans<C: LoadConnection<Backend = Self>>(conn: &mut C, limit: i64) -> QueryResult<Vec<Ticket>>;
     fn held_by<C: LoadConnection<Backend = Self>>(conn: &mut C, worker: i64) -> QueryResult<Vec<Ticket>>;
     /// (id, whether it ended long enough ago), in the order of the ids.

@@ -2,7 +2,7 @@
 
 use crate::backend::JobBackend;
 use crate::new_job::NewRow;
-use crate::{EnqueueError, Job, JobConnection, NewJob};
+use crate::{EnqueueError, Job, JobConnection, NewJob, again};
 use diesel::result::{DatabaseErrorKind, Error};
 use job_db::{Database, transaction_depth};
 
@@ -12,11 +12,17 @@ const KEY_TRIES: u32 = 16;
 /// Enqueues one job.
 pub(crate) fn one<C: JobConnection>(conn: &mut C, row: NewRow) -> Result<Job, EnqueueError> {
     if row.unique_key.is_none() && row.when.is_none() {
-        return Ok(C::Db::enqueue_plain(conn, row)?);
+        return Ok(again::run(conn, |conn| C::Db::enqueue_plain(conn, &row))?);
     }
-    let ids = many(conn, &[row])?;
-    let job = C::Db::find_latest(conn, ids[0]).map_err(Error::from)?;
-    Ok(job.ok_or(Error::NotFound)?)
+    let rows = [row];
+    for _ in 0..KEY_TRIES {
+        let id = many(conn, &rows)?[0];
+        if let Some(job) = again::look(|| C::Db::find_latest(conn, id)).map_err(Error::from)? {
+            return Ok(job);
+        }
+        // The job that held the key has ended and is gone, so the key is free again.
+    }
+    Err(EnqueueError::KeyUnsettled)
 }
 
 /// Enqueues all, or none where there is an error, and gives their ids in the order of the input.
@@ -39,11 +45,11 @@ fn many<C: JobConnection>(conn: &mut C, rows: &[NewRow]) -> Result<Vec<i64>, Enq
     // PostgreSQL does it in one statement, which needs no transaction around it; but a serialization failure on a
     // unique key would end the caller's transaction.
     let result = if C::Db::ENQUEUES_IN_ONE_STATEMENT && !keyed && chunks::<C::Db>(rows).count() <= 1 {
-        insert(conn, rows)
+        again::run(conn, |conn| insert(conn, rows))
     } else if nested {
         conn.transaction(|conn| insert(conn, rows))
     } else {
-        C::Db::write_transaction(conn, |conn| insert(conn, rows))
+        again::write_transaction(conn, |conn| insert(conn, rows))
     };
     match result {
         Err(EnqueueError::Database(Error::DatabaseError(DatabaseErrorKind::SerializationFailure, _)))

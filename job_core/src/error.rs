@@ -32,6 +32,12 @@ pub enum EnqueueError {
         /// The limit, in bytes.
         max: usize,
     },
+    /// The arguments are nested too deeply to be decoded again.
+    #[error("the arguments of {kind} are nested more than {max} levels deep: make them flatter", max = crate::limits::MAX_JSON_DEPTH)]
+    ArgsTooDeep {
+        /// The job's kind.
+        kind: &'static str,
+    },
     /// The arguments hold the character NUL, which this database cannot keep in JSON.
     #[error(
         "the arguments of {kind} hold the character NUL, which {database} cannot keep in JSON: remove or encode it"

@@ -1,10 +1,40 @@
 //! What some worker must do now and then for all: promote what is due, rescue what dead workers held, prune what is old.
+//! The worker of `job_worker` does it; a program that claims by hand calls these.
+//!
+//! ```
+//! # #[cfg(feature = "sqlite")] {
+//! # use diesel::prelude::*;
+//! use job_core::{Status, housekeeping};
+//! use std::time::Duration;
+//! # let conn = &mut SqliteConnection::establish(":memory:").unwrap();
+//! # job_core::migrate(conn).unwrap();
+//! // Every second or so, and when `next_due` has passed.
+//! housekeeping::promote(conn, 500).unwrap();
+//!
+//! // Every few seconds: who has not beaten for a minute is dead, and its jobs go to others.
+//! let minute = Duration::from_secs(60);
+//! for worker in housekeeping::silent_workers(conn, minute).unwrap() {
+//!     housekeeping::declare_dead(conn, worker, minute).unwrap();
+//! }
+//! housekeeping::rescue(conn, 500).unwrap();
+//!
+//! // Now and then: what completed more than a week ago, in batches, so that no statement is long.
+//! let mut after = 0;
+//! loop {
+//!     let week = Duration::from_secs(7 * 86_400);
+//!     let pruned = housekeeping::prune(conn, Status::Completed, week, after, 1_000).unwrap();
+//!     match pruned.next {
+//!         Some(next) => after = next,
+//!         None => break,
+//!     }
+//! }
+//! # }
+//! ```
 
 use crate::backend::JobBackend;
 use crate::new_job::micros;
 use crate::outcome::Outcome;
-use crate::{JobConnection, JobError, Status, Ticket, backoff};
-use job_db::Database;
+use crate::{JobConnection, JobError, Status, Ticket, again, backoff};
 use std::time::Duration;
 
 /// Moves up to `limit` jobs that are due from `jobs_scheduled` to `jobs_new`, and gives how many it moved.
@@ -12,7 +42,7 @@ use std::time::Duration;
 /// # Errors
 /// What the database says.
 pub fn promote<C: JobConnection>(conn: &mut C, limit: i64) -> Result<usize, JobError> {
-    let moved = C::Db::promote(conn, limit)?;
+    let moved = again::run(conn, |conn| C::Db::promote(conn, limit.max(0)))?;
     if moved > 0 {
         crate::notify::wake(conn);
     }
@@ -24,14 +54,11 @@ pub fn promote<C: JobConnection>(conn: &mut C, limit: i64) -> Result<usize, JobE
 /// # Errors
 /// What the database says.
 pub fn next_due<C: JobConnection>(conn: &mut C) -> Result<Option<Duration>, JobError> {
-    let Some(run_at) = C::Db::next_run_at(conn)? else {
-        return Ok(None);
-    };
-    let now = job_db::now(conn)?;
-    Ok(Some((run_at - now).to_std().unwrap_or_default()))
+    let (run_at, now) = C::Db::next_run_at(conn)?;
+    Ok(run_at.map(|run_at| (run_at - now).to_std().unwrap_or_default()))
 }
 
-/// The workers that have not beaten for `age`.
+/// The workers that have not beaten for `age`, by the database's clock; what is longer than 1000 years is cut to that.
 ///
 /// # Errors
 /// What the database says.
@@ -54,11 +81,13 @@ pub fn declare_dead<C: JobConnection>(conn: &mut C, worker: i64, age: Duration) 
 /// # Errors
 /// What the database says.
 pub fn rescue<C: JobConnection>(conn: &mut C, limit: i64) -> Result<Vec<i64>, JobError> {
-    let orphans = C::Db::orphans(conn, limit)?;
-    if orphans.is_empty() {
+    let limit = limit.max(0);
+    // Nearly always there is none, and no transaction is needed.
+    if C::Db::orphans(conn, limit)?.is_empty() {
         return Ok(Vec::new());
     }
-    C::Db::write_transaction(conn, |conn| {
+    again::write_transaction(conn, |conn| {
+        let orphans = C::Db::orphans(conn, limit)?;
         let mut rescued = Vec::with_capacity(orphans.len());
         for ticket in &orphans {
             let outcome = Outcome::Failed {
@@ -109,14 +138,14 @@ pub fn prune<C: JobConnection>(
     after: i64,
     limit: i64,
 ) -> Result<Pruned, JobError> {
-    let looked = C::Db::old_finished(conn, status, micros(age), after, limit)?;
+    let looked = C::Db::old_finished(conn, status, micros(age), after, limit.max(0))?;
     let old: Vec<i64> = looked.iter().filter(|(_, old)| *old).map(|(id, _)| *id).collect();
     let full = looked.len() as i64 >= limit;
     let next = looked.last().filter(|_| full).map(|(id, _)| *id);
     let removed = if old.is_empty() {
         0
     } else {
-        C::Db::write_transaction(conn, |conn| C::Db::delete_finished(conn, &old))?
+        again::write_transaction(conn, |conn| C::Db::delete_finished(conn, &old))?
     };
     Ok(Pruned { removed, next })
 }

@@ -1,5 +1,6 @@
 use crate::backend::JobBackend;
-use crate::{ClaimedJob, EnqueueError, JobConnection, JobError, NewJob, Status, WorkerRow};
+use crate::new_job::NewRow;
+use crate::{ClaimedJob, EnqueueError, JobConnection, JobError, NewJob, Status, WorkerRow, again};
 use chrono::{DateTime, Utc};
 use job_db::JsonText;
 use serde::de::DeserializeOwned;
@@ -49,12 +50,63 @@ pub(crate) struct State {
 }
 
 impl Job {
-    /// Finds a job by its id.
+    /// A job that has just been enqueued, to be performed at once.
+    pub(crate) fn new(id: i64, created_at: DateTime<Utc>, row: &NewRow) -> Self {
+        Job {
+            id,
+            kind: row.kind.to_owned(),
+            queue: row.queue.clone(),
+            priority: row.priority,
+            max_attempts: row.max_attempts,
+            unique_key: row.unique_key.clone(),
+            created_at,
+            args: row.args.clone(),
+            state: State {
+                status: Status::New,
+                attempts: 0,
+                uncharged: 0,
+                run_at: None,
+                started_at: None,
+                finished_at: None,
+                worker: None,
+                result: None,
+                error: None,
+            },
+        }
+    }
+
+    /// Finds a job by its id, as one look at the database shows it: its facts and its status together.
+    ///
+    /// A job that has ended is there until workers prune it, after 7 days if they were not told otherwise; a page that
+    /// shows a status should know what to say then.
+    ///
+    /// ```
+    /// # #[cfg(feature = "sqlite")] {
+    /// # use diesel::prelude::*;
+    /// # use job_core::{Job, JobError, Perform, Run, Status};
+    /// # #[derive(serde::Serialize, serde::Deserialize)] struct Charge { order: i64 }
+    /// # impl Perform for Charge {
+    /// #     const KIND: &'static str = "charge"; type Context = (); type Output = String;
+    /// #     fn perform(&self, _: &Run<'_, ()>) -> anyhow::Result<String> { Ok(String::new()) }
+    /// # }
+    /// # let conn = &mut SqliteConnection::establish(":memory:").unwrap();
+    /// # job_core::migrate(conn).unwrap();
+    /// # let id = Charge { order: 17 }.enqueue(conn).unwrap().id;
+    /// let job = Job::find(conn, id).unwrap();
+    /// let page = match job.status() {
+    ///     Status::Completed => job.output::<String>().unwrap(),
+    ///     Status::Failed | Status::Cancelled => format!("it went wrong: {}", job.last_error().unwrap_or("")),
+    ///     Status::Scheduled | Status::New | Status::Processing => "please wait".to_owned(),
+    /// };
+    /// assert_eq!(page, "please wait");
+    /// assert!(matches!(Job::find(conn, 404), Err(JobError::NotFound(404))));
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`JobError::NotFound`], or an error of the database.
     pub fn find<C: JobConnection>(conn: &mut C, id: i64) -> Result<Job, JobError> {
-        C::Db::find(conn, id)?.ok_or(JobError::NotFound(id))
+        again::look(|| C::Db::find(conn, id))?.ok_or(JobError::NotFound(id))
     }
 
     /// Begins a list of jobs, narrowed by status, queue and kind.
@@ -78,7 +130,29 @@ impl Job {
     }
 
     /// Enqueues all, or none where there is an error, and gives their ids in the order of the input; for a unique key
-    /// that is taken, the id of the job that holds it. Takes jobs, or jobs with options, of any kinds.
+    /// that is taken, the id of the job that holds it. Takes jobs, or jobs with options, of any kinds. It needs one round
+    /// trip on PostgreSQL, few elsewhere; jobs with a key or a time need some each on MySQL, MariaDB and SQLite.
+    ///
+    /// ```
+    /// # #[cfg(feature = "sqlite")] {
+    /// # use diesel::prelude::*;
+    /// # use job_core::{Job, Perform, Run};
+    /// # #[derive(serde::Serialize, serde::Deserialize)] struct Remind { user: i64 }
+    /// # impl Perform for Remind {
+    /// #     const KIND: &'static str = "remind"; type Context = (); type Output = ();
+    /// #     fn perform(&self, _: &Run<'_, ()>) -> anyhow::Result<()> { Ok(()) }
+    /// # }
+    /// # let conn = &mut SqliteConnection::establish(":memory:").unwrap();
+    /// # job_core::migrate(conn).unwrap();
+    /// let ids = Job::enqueue_all(conn, (1..=3).map(|user| Remind { user })).unwrap();
+    /// assert_eq!(ids.len(), 3);
+    ///
+    /// // With options, and one of them twice.
+    /// let jobs = [1, 2, 1].map(|user| Remind { user }.job().unique(format!("remind-{user}")));
+    /// let ids = Job::enqueue_all(conn, jobs).unwrap();
+    /// assert_eq!(ids[0], ids[2]);
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// See [`EnqueueError`].
@@ -97,6 +171,30 @@ impl Job {
     ///
     /// A program that claims by hand must [`beat`](WorkerRow::beat) for as long as it performs, or its jobs are rescued.
     ///
+    /// ```
+    /// # #[cfg(feature = "sqlite")] {
+    /// # use diesel::prelude::*;
+    /// # use job_core::{Job, Perform, Run, Status, WorkerRow};
+    /// # #[derive(serde::Serialize, serde::Deserialize)] struct CountWords { text: String }
+    /// # impl Perform for CountWords {
+    /// #     const KIND: &'static str = "count_words"; type Context = (); type Output = usize;
+    /// #     fn perform(&self, _: &Run<'_, ()>) -> anyhow::Result<usize> { Ok(0) }
+    /// # }
+    /// # let conn = &mut SqliteConnection::establish(":memory:").unwrap();
+    /// # job_core::migrate(conn).unwrap();
+    /// # let id = CountWords { text: "to and fro".into() }.enqueue(conn).unwrap().id;
+    /// let worker = WorkerRow::register(conn, &["default".into()], &["count_words".into()]).unwrap();
+    /// while let Some(job) = Job::find_new_job(conn, &worker).unwrap() {
+    ///     match job.args::<CountWords>() {
+    ///         Ok(args) => job.complete(conn, &args.text.split_whitespace().count()).unwrap(),
+    ///         Err(error) => job.fail(conn, &error.to_string()).unwrap(),
+    ///     };
+    /// }
+    /// assert_eq!(Job::find(conn, id).unwrap().output::<usize>().unwrap(), 3);
+    /// WorkerRow::unregister(conn, worker.id).unwrap();
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`JobError::InTransaction`], or an error of the database.
     pub fn find_new_job<C: JobConnection>(
@@ -114,6 +212,11 @@ impl Job {
     /// How many attempts were charged, the present one included.
     pub fn attempts(&self) -> i32 {
         self.state.attempts - self.state.uncharged
+    }
+
+    /// Whether an attempt has failed and another one is to come.
+    pub fn is_retrying(&self) -> bool {
+        matches!(self.status(), Status::Scheduled | Status::New) && self.state.error.is_some()
     }
 
     /// When a scheduled job is due.

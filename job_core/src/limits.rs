@@ -19,6 +19,9 @@ pub const MAX_ARGS_BYTES: usize = 1 << 20;
 /// The longest result, in bytes of JSON.
 pub const MAX_RESULT_BYTES: usize = 1 << 20;
 
+/// The deepest nesting of arguments and results: what is deeper cannot be decoded again.
+pub const MAX_JSON_DEPTH: usize = 127;
+
 /// The longest error text that is kept, in bytes.
 pub const MAX_ERROR_BYTES: usize = 16 << 10;
 
@@ -84,6 +87,30 @@ pub(crate) fn json_has_nul(json: &str) -> bool {
     false
 }
 
+/// Whether a JSON text is nested more deeply than may be.
+pub(crate) fn json_is_too_deep(json: &str) -> bool {
+    if json.len() <= 2 * MAX_JSON_DEPTH {
+        return false;
+    }
+    let (mut depth, mut in_string, mut escaped) = (0, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_string,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => {
+                depth += 1;
+                if depth > MAX_JSON_DEPTH {
+                    return true;
+                }
+            }
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}
+
 /// Makes any error text one that every database takes: not empty, not endless, without NUL.
 pub(crate) fn clean_error(text: &str) -> String {
     let text = if text.trim().is_empty() {
@@ -113,6 +140,22 @@ mod tests {
         assert!(!json_has_nul(r#""\\u0000""#));
         assert!(!json_has_nul(r#""plain \n \u0001""#));
         assert!(!json_has_nul(r#""é\\""#));
+    }
+
+    #[test]
+    fn what_is_too_deep_is_what_serde_json_does_not_decode() {
+        let nested = |depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        for depth in [1, 126, 127, 128, 129, 1000] {
+            let decodes = serde_json::from_str::<serde_json::Value>(&nested(depth)).is_ok();
+            assert_eq!(json_is_too_deep(&nested(depth)), !decodes, "{depth}");
+        }
+        let flat = format!(
+            "[{}\"\\\\\\\"{}\"]",
+            "[],{},".repeat(200).replace("{}", "{\"[\":1}"),
+            "[".repeat(500)
+        );
+        assert!(serde_json::from_str::<serde_json::Value>(&flat).is_ok());
+        assert!(!json_is_too_deep(&flat));
     }
 
     #[test]

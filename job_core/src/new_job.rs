@@ -150,6 +150,9 @@ impl NewJob {
                 max: self.max_args_bytes,
             });
         }
+        if limits::json_is_too_deep(&args) {
+            return Err(EnqueueError::ArgsTooDeep { kind });
+        }
         if !<DB as Database>::JSON_HOLDS_NUL && limits::json_has_nul(&args) {
             return Err(EnqueueError::NulInArgs {
                 kind,
@@ -180,7 +183,7 @@ pub struct NewRow {
     pub(crate) when: Option<When>,
 }
 
-/// Microseconds, as the statements want them; a delay that is too long for the type is cut.
+/// Microseconds, as the statements want them; a delay that is longer than every database can add to now is cut.
 pub(crate) fn micros(delay: Duration) -> i64 {
-    i64::try_from(delay.as_micros()).unwrap_or(i64::MAX)
+    i64::try_from(delay.min(limits::LONGEST_RUN_IN).as_micros()).unwrap_or(i64::MAX)
 }

@@ -11,6 +11,7 @@ mod copy;
 mod database;
 mod depth;
 mod migrations;
+mod prepare;
 mod statement;
 mod types;
 
@@ -27,6 +28,7 @@ pub use copy::{CopyError, MigrationFile, copy_migrations};
 pub use database::{Database, Fault};
 pub use depth::{roll_back_to, transaction_depth};
 pub use migrations::{MigrateError, TABLES, migrate, schema_version};
+pub use prepare::prepare_connection;
 pub use types::{Instant, JsonDoc, JsonText};
 
 #[doc(hidden)]

@@ -75,8 +75,10 @@ impl Database for Pg {
         C: LoadConnection<Backend = Self>,
     {
         let millis = statement_timeout.as_millis().max(1);
+        // Plans are made once, perhaps while a table is empty and a scan of it the cheapest; they must serve as it grows.
+        // Without scans a plan may look so dear that it is compiled, which takes longer than any statement of ours.
         conn.batch_execute(&format!(
-            "SET statement_timeout = {millis}; SET lock_timeout = {millis};
+            "SET enable_seqscan = off; SET jit = off; SET statement_timeout = {millis}; SET lock_timeout = {millis};
              SET idle_in_transaction_session_timeout = {millis};
              SET default_transaction_isolation = 'read committed';
              SET plan_cache_mode = 'force_generic_plan'"

@@ -1,14 +1,14 @@
 //! The threads of a worker: how they start, and in which order they end.
 
 use crate::heart::beat;
-use crate::report::Report;
+use crate::report::{Report, add};
 use crate::session::Session;
 use crate::stop::Level;
 use crate::team::Team;
 use crate::{WorkerError, completer, fetcher, housekeeper, listener, performer};
 use crossbeam_channel::unbounded;
 use diesel::r2d2::R2D2Connection;
-use job_core::{JobConnection, WorkerRow};
+use job_core::{JobConnection, WorkerRow, housekeeping, release_all};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -43,42 +43,32 @@ where
         team.end.raise_to(Level::Now);
     })?;
     while !team.stop.wait_for(Level::Stopping, Duration::from_secs(3600)) {}
+    let deadline = Instant::now() + team.options.grace;
     team.stopping.store(true, Ordering::Relaxed);
     let _ = team.wakes.0.try_send(());
 
-    let in_time = await_end(team, &crew.performers, team.options.grace, true);
-    if !in_time {
-        log::error!("gatun: some jobs did not end in time; they are left to rescue");
-    }
+    let in_time = await_end(team, &crew.performers, deadline, Duration::ZERO);
     team.flushing.store(true, Ordering::Release);
-    let patience = if in_time {
-        team.options.grace.max(LAST_FLUSH)
-    } else {
-        LAST_FLUSH
-    };
-    let recorded = await_end(team, std::slice::from_ref(&crew.completer), patience, false);
+    let last = Instant::now() + LAST_FLUSH;
+    let flushed = if in_time { deadline.max(last) } else { last };
+    await_end(team, std::slice::from_ref(&crew.completer), flushed, LAST_FLUSH);
     let abandoned = team.hands.count();
+    if abandoned > 0 {
+        log::error!(
+            "gatun: {abandoned} jobs did not end, or were not recorded, in time; they are left to rescue"
+        );
+    }
     team.stop.raise_to(Level::Now);
-    crew.others.into_iter().for_each(join);
-    if recorded {
-        join(crew.completer);
-    }
-    if in_time {
-        crew.performers.into_iter().for_each(join);
-    }
+    // A thread whose database does not answer ends with the process: the stop does not wait for it.
+    let deadline = Instant::now() + LAST_FLUSH;
+    await_end(team, &crew.others, deadline, LAST_FLUSH);
     team.end.raise_to(Level::Now);
-    join(crew.heart);
-    // The row of a worker that leaves jobs behind stays until it is declared dead: they may still be running.
-    if abandoned == 0 {
-        let worker = team.pulse.worker();
-        let mut session = team.session("end");
-        if let Err(error) = session
-            .connect()
-            .and_then(|conn| WorkerRow::unregister(conn, worker))
-        {
-            log::warn!("gatun: the worker's row could not be removed: {error}");
-        }
-    }
+    await_end(
+        team,
+        std::slice::from_ref(&crew.heart),
+        Instant::now() + LAST_FLUSH,
+        LAST_FLUSH,
+    );
     Ok(team.tally.report(abandoned))
 }
 
@@ -91,13 +81,14 @@ where
     let (done_in, done_out) = unbounded();
     let heart = spawn(team, "heart", move |team| {
         // Its session heals until the very end, not until the stop.
-        let session = Session::new(
+        let mut session = Session::new(
             "heart",
             team.manager.clone(),
             team.options.statement_timeout,
             team.end.clone(),
         );
-        beat(session, &team.pulse, &row, team.options.heartbeat, &team.end);
+        beat(&mut session, &team.pulse, &row, team.options.heartbeat, &team.end);
+        leave(&mut session, team);
     })?;
     let completer = spawn(team, "completer", move |team| {
         completer::record_all(team, &done_out)
@@ -116,7 +107,7 @@ where
     }
     // It has the only sender of jobs: when it ends, the performers do, and then the completer.
     others.push(spawn(team, "fetcher", move |team| {
-        fetcher::fetch(team, &jobs_in, until_idle)
+        fetcher::fetch(team, (jobs_in, jobs_out), &done_in, until_idle)
     })?);
     Ok(Crew {
         heart,
@@ -154,26 +145,47 @@ where
         })
 }
 
-/// Waits for threads to end, at most so long, or until the worker must stop now; gives whether all have ended.
+/// The last thing that a worker does: it hands back what it holds in the database only, and removes its row. The row of one
+/// that leaves jobs behind stays until it is declared dead, since they may still be running.
+fn leave<C, X>(session: &mut Session<C>, team: &Team<C, X>)
+where
+    C: JobConnection + R2D2Connection + 'static,
+    X: Send + Sync + 'static,
+{
+    let worker = team.pulse.worker();
+    let left = session.run(|conn| {
+        let lost = team.hands.not_held(housekeeping::held_by(conn, worker)?);
+        let released = release_all(conn, &lost)?;
+        if team.hands.count() == 0 {
+            WorkerRow::unregister(conn, worker)?;
+        }
+        Ok(released)
+    });
+    match left {
+        Some(Ok(released)) => add(&team.tally.released, released),
+        Some(Err(error)) => log::warn!("gatun: the worker's row could not be removed: {error}"),
+        None => {}
+    }
+}
+
+/// Waits until threads have ended, at most until the deadline, and at most so long once the worker must stop now; gives
+/// whether all have ended.
 fn await_end<C: R2D2Connection + 'static, X>(
     team: &Team<C, X>,
     threads: &[JoinHandle<()>],
-    patience: Duration,
-    heed_now: bool,
+    mut deadline: Instant,
+    after_now: Duration,
 ) -> bool {
-    let deadline = Instant::now() + patience;
-    loop {
-        if threads.iter().all(JoinHandle::is_finished) {
-            return true;
+    let mut now = false;
+    while !threads.iter().all(JoinHandle::is_finished) {
+        if !now && team.stop.level() == Level::Now {
+            now = true;
+            deadline = deadline.min(Instant::now() + after_now);
         }
-        if Instant::now() >= deadline || (heed_now && team.stop.level() == Level::Now) {
+        if Instant::now() >= deadline {
             return false;
         }
         std::thread::sleep(LOOK);
     }
-}
-
-fn join(thread: JoinHandle<()>) {
-    // A panic has been printed, and has stopped the worker.
-    let _ = thread.join();
+    true
 }

@@ -1,7 +1,10 @@
+use crate::completer::Done;
 use crate::options::jittered;
+use crate::performer::hand_back;
 use crate::session::Session;
+use crate::stop::Level;
 use crate::team::Team;
-use crossbeam_channel::Sender;
+use crossbeam_channel::{Receiver, Sender};
 use diesel::r2d2::R2D2Connection;
 use job_core::{ClaimRequest, ClaimedJob, JobConnection, claim, housekeeping, lanes};
 use std::sync::atomic::Ordering;
@@ -10,8 +13,10 @@ use std::time::{Duration, Instant};
 /// How often a cursor goes back to the start at least: ids become visible out of order.
 const RESCAN: Duration = Duration::from_secs(1);
 
-/// A rescan that walks over much may take this share of the time at most.
+/// A rescan that walks over much may take this share of the time at most, but it is not put off for longer than that: it
+/// may have been the database that was away.
 const RESCAN_SHARE: u32 = 20;
+const RESCAN_AT_LAST: Duration = Duration::from_secs(30);
 
 /// How often to look where nothing tells that there are new jobs, and where notifications do.
 const POLL: Duration = Duration::from_millis(200);
@@ -25,6 +30,9 @@ const HOLD: Duration = Duration::from_millis(50);
 
 /// How long to wait, in a run until idle, for jobs that are still in hand.
 const BUSY_ELSEWHERE: Duration = Duration::from_millis(5);
+
+/// When no performer takes up a job for so long, those that wait go back: other workers may have threads for them.
+const STALLED: Duration = Duration::from_secs(1);
 
 /// A queue and a priority, with the id up to which its jobs were seen.
 struct Lane {
@@ -43,8 +51,12 @@ enum Look {
 }
 
 /// Claims jobs and hands them to the performers, until a stop, or until there is nothing to do if `until_idle`.
-pub(crate) fn fetch<C, X>(team: &Team<C, X>, jobs: &Sender<ClaimedJob>, until_idle: bool)
-where
+pub(crate) fn fetch<C, X>(
+    team: &Team<C, X>,
+    (jobs, waiting): (Sender<ClaimedJob>, Receiver<ClaimedJob>),
+    done: &Sender<Done>,
+    until_idle: bool,
+) where
     C: JobConnection + R2D2Connection + 'static,
     X: Send + Sync + 'static,
 {
@@ -54,16 +66,22 @@ where
         lanes: Vec::new(),
         rescanned: None,
         rescan_pause: RESCAN,
+        last_taken: (0, Instant::now()),
     };
     let mut follow_up = false;
     let mut quiet = false;
     while team.stop.is_running() {
+        if fetcher.is_stalled(&waiting) {
+            team.window.slow_down();
+            hand_back(team, &waiting, done);
+        }
         let room = fetcher.room();
         if room == 0 {
-            fetcher.wait(HOLD);
+            // News are kept for the time when there is room.
+            let _ = team.wakes.1.recv_timeout(HOLD);
             continue;
         }
-        let Some(look) = fetcher.look(room, jobs) else {
+        let Some(look) = fetcher.look(room, &jobs) else {
             break;
         };
         if look == Look::Claimed {
@@ -74,7 +92,7 @@ where
         if until_idle {
             // A look from the start that began when nothing was in hand or due found nothing: there is nothing to do.
             if quiet {
-                team.stop.stop();
+                team.stop.raise_to(Level::Stopping);
                 break;
             }
             quiet = fetcher.is_quiet();
@@ -85,11 +103,15 @@ where
         }
         let pause = if follow_up {
             AFTER_NEWS
-        } else {
+        } else if waiting.is_empty() {
             fetcher.poll_pause()
+        } else {
+            fetcher.poll_pause().min(HOLD)
         };
-        follow_up = fetcher.wait(pause) && !follow_up;
+        follow_up = fetcher.wait(pause);
     }
+    // The threads may be busy with jobs that ignore the stop; what waits behind them has not lost anything by it.
+    hand_back(team, &waiting, done);
 }
 
 struct Fetcher<'a, C: R2D2Connection + 'static, X> {
@@ -99,6 +121,8 @@ struct Fetcher<'a, C: R2D2Connection + 'static, X> {
     /// When the cursors last went back to the start; `None` to do so at the next look.
     rescanned: Option<Instant>,
     rescan_pause: Duration,
+    /// How many jobs the performers had taken up, and since when it has been so many.
+    last_taken: (usize, Instant),
 }
 
 impl<C, X> Fetcher<'_, C, X>
@@ -106,6 +130,15 @@ where
     C: JobConnection + R2D2Connection + 'static,
     X: Send + Sync + 'static,
 {
+    /// Whether jobs have waited for long in which no performer took one up.
+    fn is_stalled(&mut self, waiting: &Receiver<ClaimedJob>) -> bool {
+        let taken = self.team.taken.load(Ordering::Relaxed);
+        if taken != self.last_taken.0 || waiting.is_empty() {
+            self.last_taken = (taken, Instant::now());
+        }
+        self.last_taken.1.elapsed() >= STALLED
+    }
+
     /// How many jobs to claim now; 0 where the threads have enough, or where this worker must not claim.
     fn room(&self) -> usize {
         let team = self.team;
@@ -141,7 +174,7 @@ where
         }
         if rescan {
             self.rescanned = Some(Instant::now());
-            self.rescan_pause = RESCAN.max(began.elapsed() * RESCAN_SHARE);
+            self.rescan_pause = (began.elapsed() * RESCAN_SHARE).clamp(RESCAN, RESCAN_AT_LAST);
         }
         Some(look)
     }
@@ -175,14 +208,21 @@ where
         };
         let claiming = team.hands.claiming();
         // A claim whose answer was lost may have been committed; the housekeeper hands such jobs back.
-        let claimed = self.session.run(|conn| claim(conn, &request))?;
+        let mut tries = 0;
+        let claimed = self.session.run(|conn| {
+            tries += 1;
+            claim(conn, &request)
+        });
+        if tries > 1 || !matches!(claimed, Some(Ok(_))) {
+            team.hands.set_doubt(true);
+        }
+        let claimed = claimed?;
         let claimed = match claimed {
             Ok(claimed) => claimed,
             Err(error) => {
                 drop(claiming);
                 log::error!("gatun fetcher: {error}");
-                team.stop
-                    .wait_for(crate::stop::Level::Stopping, jittered(POLL_LISTENING));
+                team.stop.wait_for(Level::Stopping, jittered(POLL_LISTENING));
                 return Some(0);
             }
         };
@@ -202,11 +242,15 @@ where
 
     /// Whether nothing is in hand that could enqueue or come back, and nothing is due.
     fn is_quiet(&mut self) -> bool {
-        self.team.hands.count() == 0
-            && matches!(
-                self.session.run(|conn| housekeeping::promote(conn, 100)),
-                Some(Ok(0))
-            )
+        if self.team.hands.count() > 0 || self.team.hands.in_doubt() {
+            return false;
+        }
+        // What somebody else promotes just now is not ours to promote, but still due.
+        let due = self.session.run(|conn| {
+            let moved = housekeeping::promote(conn, 100)?;
+            Ok(moved > 0 || housekeeping::next_due(conn)? == Some(Duration::ZERO))
+        });
+        matches!(due, Some(Ok(false)))
     }
 
     fn poll_pause(&self) -> Duration {
@@ -220,7 +264,11 @@ where
 
     /// Waits for room or news, and gives whether there may be new jobs.
     fn wait(&self, timeout: Duration) -> bool {
+        let news = || self.team.news.swap(false, Ordering::AcqRel);
+        if news() {
+            return true;
+        }
         let _ = self.team.wakes.1.recv_timeout(timeout);
-        self.team.news.swap(false, Ordering::AcqRel)
+        news()
     }
 }

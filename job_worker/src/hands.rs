@@ -1,5 +1,7 @@
+use job_core::Ticket;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// The jobs that this worker has claimed and whose outcome it has not recorded, by id, with the number of the attempt.
 /// The database may know of more: where the answer to a claim was lost, nobody here knows of the jobs, and the housekeeper
@@ -8,6 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) struct Hands {
     jobs: Mutex<HashMap<i64, i32>>,
     claiming: Mutex<()>,
+    /// Whether the answer to a claim was lost, so that the database may know of jobs that are not here.
+    doubt: AtomicBool,
 }
 
 impl Hands {
@@ -15,6 +19,23 @@ impl Hands {
     /// for lost.
     pub(crate) fn claiming(&self) -> MutexGuard<'_, ()> {
         self.claiming.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same for the one who compares, who does not wait: a claim may take as long as the database is away.
+    pub(crate) fn while_nobody_claims(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.claiming.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    pub(crate) fn set_doubt(&self, doubt: bool) {
+        self.doubt.store(doubt, Ordering::Release);
+    }
+
+    pub(crate) fn in_doubt(&self) -> bool {
+        self.doubt.load(Ordering::Acquire)
     }
 
     pub(crate) fn take(&self, id: i64, attempts: i32) {
@@ -29,8 +50,11 @@ impl Hands {
         }
     }
 
-    pub(crate) fn holds(&self, id: i64, attempts: i32) -> bool {
-        self.jobs().get(&id) == Some(&attempts)
+    /// Those of the claims that are not in hand.
+    pub(crate) fn not_held(&self, tickets: Vec<Ticket>) -> Vec<Ticket> {
+        let jobs = self.jobs();
+        let is_held = |ticket: &Ticket| jobs.get(&ticket.job_id) == Some(&ticket.attempts);
+        tickets.into_iter().filter(|ticket| !is_held(ticket)).collect()
     }
 
     pub(crate) fn count(&self) -> usize {

@@ -45,7 +45,7 @@ impl Pulse {
 
 /// Beats until `end` is raised; it is the last thread to stop.
 pub(crate) fn beat<C>(
-    mut session: Session<C>,
+    session: &mut Session<C>,
     pulse: &Pulse,
     row: &WorkerRow,
     interval: Duration,
@@ -74,5 +74,43 @@ pub(crate) fn beat<C>(
         if end.wait_for(crate::stop::Level::Stopping, jittered(interval)) {
             break;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pulse_after(monotonic: Duration, wall: Duration) -> Pulse {
+        let pulse = Pulse::new(1, Duration::from_secs(1));
+        pulse.beaten((
+            Instant::now().checked_sub(monotonic).unwrap(),
+            SystemTime::now().checked_sub(wall).unwrap(),
+        ));
+        pulse
+    }
+
+    /// Case 21: a machine that slept must not act on a stale claim, and one of the clocks stood still while it slept.
+    #[test]
+    fn a_pulse_is_not_trusted_after_a_long_silence_by_either_clock() {
+        let (short, long) = (Duration::ZERO, Duration::from_secs(2));
+        assert!(pulse_after(short, short).is_trusted());
+        assert!(!pulse_after(long, short).is_trusted());
+        assert!(!pulse_after(short, long).is_trusted());
+        assert!(!pulse_after(long, long).is_trusted());
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_says_nothing() {
+        let pulse = Pulse::new(1, Duration::from_secs(1));
+        pulse.beaten((Instant::now(), SystemTime::now() + Duration::from_secs(3600)));
+        assert!(pulse.is_trusted());
+    }
+
+    #[test]
+    fn a_beat_restores_the_trust() {
+        let pulse = pulse_after(Duration::from_secs(2), Duration::from_secs(3600));
+        pulse.beaten((Instant::now(), SystemTime::now()));
+        assert!(pulse.is_trusted());
     }
 }

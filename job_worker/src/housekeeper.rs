@@ -1,6 +1,7 @@
 use crate::options::jittered;
 use crate::report::add;
 use crate::session::Session;
+use crate::silence::Silence;
 use crate::stop::Level;
 use crate::team::Team;
 use diesel::r2d2::R2D2Connection;
@@ -53,7 +54,7 @@ where
     let mut house = Housekeeper {
         team,
         session: team.session("housekeeper"),
-        silent: HashMap::new(),
+        silence: Silence::default(),
         prune_cursors: HashMap::new(),
     };
     let mut rescue = Timer::new(team.options.heartbeat);
@@ -64,7 +65,7 @@ where
         if rescue.is_up() {
             house.rescue();
         }
-        if reclaim.is_up() {
+        if reclaim.is_up() || team.hands.in_doubt() {
             house.hand_back_lost_claims();
         }
         if prune.is_up() {
@@ -77,8 +78,7 @@ where
 struct Housekeeper<'a, C: R2D2Connection + 'static, X> {
     team: &'a Team<C, X>,
     session: Session<C>,
-    /// Workers that did not beat, and since when this one has known.
-    silent: HashMap<i64, Instant>,
+    silence: Silence,
     /// How far the pruner has come, by status.
     prune_cursors: HashMap<Status, i64>,
 }
@@ -113,19 +113,17 @@ where
         }
     }
 
-    /// Declares workers dead that have been silent for long, by the database's clock *and* for two beats of our own time:
-    /// after the machine of all of them has slept, each gets the time to beat again.
+    /// Declares workers dead that have been silent for long by the database's clock, *and* for a beat of our own time; then
+    /// takes back what dead workers held.
     fn rescue(&mut self) {
         let age = self.team.options.rescue_after;
         let Some(silent) = self.call("rescue", |conn| housekeeping::silent_workers(conn, age)) else {
             return;
         };
         let own = self.team.pulse.worker();
-        self.silent.retain(|worker, _| silent.contains(worker));
-        for worker in silent {
-            let since = *self.silent.entry(worker).or_insert_with(Instant::now);
-            if worker != own && self.team.pulse.is_trusted() && since.elapsed() >= self.team.options.heartbeat
-            {
+        let patience = self.team.options.heartbeat;
+        for worker in self.silence.lasting(&silent, Instant::now(), patience) {
+            if worker != own && self.team.pulse.is_trusted() {
                 let dead = self.call("rescue", |conn| housekeeping::declare_dead(conn, worker, age));
                 if dead == Some(true) {
                     log::warn!("gatun: worker {worker} has not beaten for {age:?} and is declared dead");
@@ -147,22 +145,23 @@ where
     fn hand_back_lost_claims(&mut self) {
         let team = self.team;
         let worker = team.pulse.worker();
-        let claiming = team.hands.claiming();
+        let Some(claiming) = team.hands.while_nobody_claims() else {
+            team.hands.set_doubt(true);
+            return;
+        };
         let held = self.call("lost claims", |conn| housekeeping::held_by(conn, worker));
-        let lost: Vec<_> = held
-            .unwrap_or_default()
-            .into_iter()
-            .filter(|ticket| !team.hands.holds(ticket.job_id, ticket.attempts))
-            .collect();
+        let lost = held.map(|held| team.hands.not_held(held));
         drop(claiming);
-        if !lost.is_empty() {
-            log::warn!(
-                "gatun: handing back {} jobs whose claim was not answered",
-                lost.len()
-            );
-            if let Some(released) = self.call("lost claims", |conn| release_all(conn, &lost)) {
+        let released = lost.and_then(|lost| self.call("lost claims", |conn| release_all(conn, &lost)));
+        match released {
+            Some(0) => team.hands.set_doubt(false),
+            Some(released) => {
+                log::warn!("gatun: handed back {released} jobs whose claim was not answered");
                 add(&team.tally.released, released);
+                team.hands.set_doubt(false);
+                team.wake_for_news();
             }
+            None => team.hands.set_doubt(true),
         }
     }
 

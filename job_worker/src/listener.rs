@@ -10,7 +10,7 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(3);
 
 /// How long to wait before listening again on a new connection.
-const RECONNECT: Duration = Duration::from_secs(1);
+const RECONNECT: Duration = Duration::from_secs(2);
 
 /// Wakes the fetcher when the database notifies, until `end`. Ends at once where the database or the connection cannot.
 pub(crate) fn listen<C, X>(team: &Team<C, X>)
@@ -32,7 +32,12 @@ where
                     continue;
                 }
                 Some(Ok(false)) | None => return,
-                Some(Err(error)) => log::warn!("gatun listener: {error}; polling goes on"),
+                Some(Err(error)) => {
+                    log::warn!("gatun listener: {error}; polling goes on");
+                    team.listening.store(false, Ordering::Relaxed);
+                    team.stop.wait_for(Level::Stopping, jittered(RECONNECT));
+                    continue;
+                }
             }
         }
         match heard {

@@ -16,6 +16,7 @@ where
     X: Send + Sync + 'static,
 {
     for job in jobs {
+        team.taken.fetch_add(1, Ordering::Relaxed);
         let ticket = job.ticket.clone();
         let result = if may_start(team, &job) {
             let began = Instant::now();
@@ -31,6 +32,17 @@ where
         // The completer ends before the performers only when the worker must stop now.
         let _ = done.send(result);
         team.wake();
+    }
+}
+
+/// Hands back the jobs that no performer has taken yet.
+pub(crate) fn hand_back<C, X>(team: &Team<C, X>, jobs: &Receiver<ClaimedJob>, done: &Sender<Done>)
+where
+    C: R2D2Connection + 'static,
+{
+    for job in jobs.try_iter() {
+        team.unperformed.fetch_sub(1, Ordering::AcqRel);
+        let _ = done.send(Done::Unstarted(job.ticket));
     }
 }
 

@@ -3,6 +3,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// Performs one claimed job of a kind, whatever happens, and gives the outcome to record.
 type PerformKind<X> = fn(&ClaimedJob, &X, &dyn Connections, &AtomicBool) -> Outcome;
@@ -59,12 +60,21 @@ fn perform_kind<C: JobConnection, J: Perform>(
     stopping: &AtomicBool,
 ) -> Outcome {
     let run = Run::new(context, &job.ticket, connections, stopping);
+    // All of the app's own code runs in here: the job, how its arguments are read and its result is written, the text of
+    // its error, and what is dropped.
     let performed = catch_unwind(AssertUnwindSafe(|| {
-        let args: J = job.args()?;
-        args.perform(&run)
+        let performed = job.args().map_err(anyhow::Error::from);
+        match performed.and_then(|args: J| args.perform(&run)) {
+            Ok(output) => completed::<C>(&output),
+            Err(error) => Outcome::of_error(&error, Duration::ZERO),
+        }
     }));
+    let mut outcome = performed.unwrap_or_else(|payload| Outcome::Failed {
+        error: format!("panicked: {}", message_of(payload)),
+        delay: Duration::ZERO,
+    });
     if run.is_recorded() {
-        if !matches!(performed, Ok(Ok(_))) {
+        if !matches!(outcome, Outcome::Completed(_)) {
             log::warn!(
                 "gatun: job {} ({}) failed after it had completed in its own transaction; it stays completed",
                 job.id(),
@@ -73,25 +83,29 @@ fn perform_kind<C: JobConnection, J: Perform>(
         }
         return Outcome::Recorded;
     }
-    // The user's own code may panic too.
-    let delay = || {
-        catch_unwind(|| J::retry_delay(job.attempt()))
-            .unwrap_or_else(|_| job_core::backoff::exponential(job.attempt()))
-    };
-    match performed {
-        Ok(Ok(output)) => completed::<C>(&output),
-        Ok(Err(error)) => Outcome::of_error(&error, delay()),
-        Err(payload) => Outcome::Failed {
-            error: format!("panicked: {}", panic_message(payload.as_ref())),
-            delay: delay(),
-        },
+    if let Outcome::Failed { delay, .. } = &mut outcome {
+        *delay = retry_delay::<J>(job.attempt());
     }
+    outcome
 }
 
-fn panic_message(payload: &(dyn Any + Send)) -> &str {
-    payload
+/// What the kind says; where that panics, the usual backoff.
+fn retry_delay<J: Perform>(attempt: i32) -> Duration {
+    catch_unwind(|| J::retry_delay(attempt)).unwrap_or_else(|payload| {
+        message_of(payload);
+        job_core::backoff::exponential(attempt)
+    })
+}
+
+/// The text that a panic was given; drops its payload, which may panic too.
+fn message_of(payload: Box<dyn Any + Send>) -> String {
+    let message = payload
         .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("(no message)")
+        .map(|text| (*text).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "(no message)".to_owned());
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(payload);
+    }
+    message
 }

@@ -1,12 +1,17 @@
+use crate::WorkerError;
 use crate::connections::Manager;
 use crate::options::jittered;
 use crate::stop::{Level, StopHandle};
 use diesel::r2d2::{ManageConnection, R2D2Connection};
-use job_core::{Database, Fault, JobConnection, JobError};
+use job_core::{Database, Fault, JobConnection, JobError, MigrateError};
 use std::time::Duration;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
+
+/// How often a start is tried on a database that is busy.
+const BEGIN_TRIES: u32 = 20;
+const BEGIN_PAUSE: Duration = Duration::from_millis(100);
 
 /// A connection of the worker's own that heals itself: after a lost connection it opens another, and what failed for
 /// no fault of its own is tried again, with growing pauses, until it succeeds or the worker must stop now.
@@ -45,7 +50,9 @@ where
         if self.conn.is_none() {
             let mut conn = self.manager.connect().map_err(|error| match error {
                 diesel::r2d2::Error::QueryError(error) => JobError::Database(error),
-                diesel::r2d2::Error::ConnectionError(error) => disconnected(&error.to_string()),
+                diesel::r2d2::Error::ConnectionError(error) => {
+                    disconnected(&without_secrets(&error.to_string()))
+                }
             })?;
             <C::Db as Database>::prepare_session(&mut conn, self.statement_timeout)?;
             self.generation += 1;
@@ -57,6 +64,35 @@ where
     /// How many connections have been opened.
     pub(crate) fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// The first call: a database that is not there is an error, so that somebody hears of it; one that is busy is not.
+    pub(crate) fn begin<T>(
+        &mut self,
+        mut work: impl FnMut(&mut C) -> Result<T, WorkerError>,
+    ) -> Result<T, WorkerError> {
+        let mut tries = 1;
+        loop {
+            let tried = match self.connect() {
+                Ok(conn) => work(conn),
+                Err(error) => Err(WorkerError::Unreachable(error.to_string())),
+            };
+            let busy = match &tried {
+                Ok(_) => false,
+                Err(WorkerError::Job(JobError::Database(error)))
+                | Err(WorkerError::Schema(MigrateError::Database(error))) => {
+                    <C::Db as Database>::fault(error) == Fault::Contended
+                }
+                Err(WorkerError::Unreachable(message)) => {
+                    <C::Db as Database>::fault_of_message(message) == Fault::Contended
+                }
+                Err(_) => false,
+            };
+            if !busy || tries >= BEGIN_TRIES || self.stop.wait_for(Level::Now, jittered(BEGIN_PAUSE)) {
+                return tried;
+            }
+            tries += 1;
+        }
     }
 
     /// Calls `work` until it succeeds or fails by a fault of its own. `None` where the worker must stop now.
@@ -104,9 +140,54 @@ where
     }
 }
 
+/// Client libraries repeat a connection string that they do not understand, with the password in it.
+fn without_secrets(message: &str) -> String {
+    let is_secret = |word: &str| {
+        let lower = word.to_ascii_lowercase();
+        lower.contains("://")
+            || lower.contains("password=")
+            || word.find(':').is_some_and(|colon| word[colon..].contains('@'))
+    };
+    let mut end = 0;
+    for word in message.split_inclusive(char::is_whitespace) {
+        if is_secret(word) {
+            return format!("{}(the connection string)", &message[..end]);
+        }
+        end += word.len();
+    }
+    message.to_owned()
+}
+
 fn disconnected(message: &str) -> JobError {
     JobError::Database(diesel::result::Error::DatabaseError(
         diesel::result::DatabaseErrorKind::ClosedConnection,
         Box::new(message.to_owned()),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_secrets;
+
+    #[test]
+    fn a_connection_string_is_not_repeated() {
+        for secret in [
+            "missing \"=\" after \"postgresql:/u:secret@h/db\" in connection info string",
+            "invalid URI: postgres://u:my secret@h",
+            "bad option in host=h password=secret",
+        ] {
+            let shown = without_secrets(secret);
+            assert!(
+                !shown.contains("secret") && shown.ends_with("(the connection string)"),
+                "{shown}"
+            );
+        }
+        for harmless in [
+            "FATAL:  password authentication failed for user \"app\"",
+            "connection to server at \"127.0.0.1\", port 5432 failed: Connection refused",
+            "Access denied for user 'root'@'localhost' (using password: YES)",
+        ] {
+            assert_eq!(without_secrets(harmless), harmless);
+        }
+    }
 }

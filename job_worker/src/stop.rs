@@ -24,10 +24,12 @@ impl StopHandle {
 
     /// Asks the worker to stop; called again, to stop now.
     pub fn stop(&self) {
-        self.raise_to(match self.level() {
+        let mut current = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *current = match *current {
             Level::Running => Level::Stopping,
             _ => Level::Now,
-        });
+        };
+        self.0.1.notify_all();
     }
 
     pub(crate) fn raise_to(&self, level: Level) {
@@ -61,5 +63,38 @@ impl StopHandle {
                 .0;
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_rises_and_never_falls() {
+        let stop = StopHandle::new();
+        assert!(stop.is_running() && !stop.wait_for(Level::Stopping, Duration::ZERO));
+        stop.stop();
+        assert_eq!(stop.level(), Level::Stopping);
+        stop.raise_to(Level::Stopping);
+        assert_eq!(stop.level(), Level::Stopping);
+        stop.stop();
+        assert!(stop.wait_for(Level::Now, Duration::ZERO));
+        stop.raise_to(Level::Stopping);
+        stop.stop();
+        assert_eq!(stop.level(), Level::Now);
+    }
+
+    #[test]
+    fn of_two_who_stop_at_once_one_is_the_second() {
+        for _ in 0..200 {
+            let stop = StopHandle::new();
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| stop.stop());
+                }
+            });
+            assert_eq!(stop.level(), Level::Now);
+        }
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct Team<C: R2D2Connection + 'static, X> {
     pub(crate) tally: Tally,
     /// Jobs that were claimed and not performed yet.
     pub(crate) unperformed: AtomicUsize,
+    /// How many jobs the performers have taken up, ever.
+    pub(crate) taken: AtomicUsize,
     /// Whether notifications come, so that polling can be slow.
     pub(crate) listening: AtomicBool,
     /// Whether there may be new jobs since the fetcher last looked.

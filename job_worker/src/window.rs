@@ -37,6 +37,12 @@ impl Window {
         blend(&self.bytes, bytes as u64);
     }
 
+    /// Forgets that jobs were fast, since those in hand do not even start.
+    pub(crate) fn slow_down(&self) {
+        let slow = u64::try_from(AHEAD.as_micros()).unwrap_or(u64::MAX);
+        self.micros.fetch_max(slow, Ordering::Relaxed);
+    }
+
     /// How many jobs to have in hand: one per thread where they are slow, more where they are fast and small.
     pub(crate) fn size(&self) -> usize {
         let micros = self.micros.load(Ordering::Relaxed).max(1);
@@ -77,6 +83,16 @@ mod tests {
         for _ in 0..100 {
             window.learn(Duration::from_secs(3600), 100);
         }
+        assert_eq!(window.size(), 4);
+    }
+
+    #[test]
+    fn a_window_that_is_slowed_down_is_as_large_as_the_threads() {
+        let window = Window::new(4);
+        for _ in 0..100 {
+            window.learn(Duration::from_micros(20), 100);
+        }
+        window.slow_down();
         assert_eq!(window.size(), 4);
     }
 }

@@ -37,6 +37,10 @@ where
     ///
     /// It takes a manager and not a pool, since its own threads each keep a connection: a heartbeat must never wait for a
     /// job to give one back. Jobs get theirs from a pool that is made when the first one asks.
+    ///
+    /// A connection that is cut is replaced within seconds. One whose other end has vanished without a word is noticed when
+    /// the system gives it up, which may take many minutes; on PostgreSQL, `keepalives_idle` and `tcp_user_timeout` in the
+    /// URL make it sooner.
     pub fn new(manager: ConnectionManager<C>, context: X) -> Self {
         Worker {
             manager: Manager::new(manager),
@@ -74,7 +78,8 @@ where
         self
     }
 
-    /// The size of the worker's own pool for jobs; as many as threads if not said.
+    /// The size of the worker's own pool for jobs; as many as threads if not said. It may be smaller: a job then waits up to
+    /// 30 seconds for a connection, and fails if there is none by then.
     pub fn pool_size(mut self, size: u32) -> Self {
         self.options.pool_size = size;
         self
@@ -87,7 +92,7 @@ where
         self
     }
 
-    /// How often to show that this worker lives; 5 seconds if not said.
+    /// How often to show that this worker lives, give or take a quarter; 5 seconds if not said.
     pub fn heartbeat(mut self, interval: Duration) -> Self {
         self.options.heartbeat = interval;
         self
@@ -100,7 +105,8 @@ where
         self
     }
 
-    /// How long a stop waits for running jobs; 25 seconds if not said. What still runs then is left to rescue.
+    /// How long a stop waits for running jobs, and for their outcomes to be recorded; 25 seconds if not said. What still runs
+    /// then is left to rescue, and what has ended gets 3 seconds more to be recorded. `Duration::MAX` waits for ever.
     pub fn grace(mut self, time: Duration) -> Self {
         self.options.grace = time;
         self
@@ -112,7 +118,7 @@ where
         self
     }
 
-    /// How long a statement of the worker's own may take, and wait for a lock; 30 seconds if not said.
+    /// How long a statement of the worker's own may take, and wait for a lock; 30 seconds if not said, a day at most.
     pub fn statement_timeout(mut self, limit: Duration) -> Self {
         self.options.statement_timeout = limit;
         self
@@ -131,7 +137,33 @@ where
         self
     }
 
-    /// Stops the worker from another thread.
+    /// Stops the worker from another thread, or from a job.
+    ///
+    /// ```
+    /// # #[cfg(feature = "sqlite")] {
+    /// # use diesel::prelude::*;
+    /// # use diesel::r2d2::ConnectionManager;
+    /// # use job_core::{Perform, Run};
+    /// # use job_worker::{StopHandle, Worker};
+    /// # #[derive(serde::Serialize, serde::Deserialize)]
+    /// # struct Last;
+    /// # impl Perform for Last {
+    /// #     const KIND: &'static str = "last"; type Context = (); type Output = ();
+    /// #     fn perform(&self, _: &Run<'_, ()>) -> anyhow::Result<()> { Ok(()) }
+    /// # }
+    /// # let folder = std::env::temp_dir().join(format!("gatun-doc-handle-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&folder).unwrap();
+    /// # let url = folder.join("jobs.sqlite3").to_str().unwrap().to_owned();
+    /// # job_core::migrate(&mut SqliteConnection::establish(&url).unwrap()).unwrap();
+    /// let worker = Worker::new(ConnectionManager::<SqliteConnection>::new(&url), ()).register::<Last>();
+    /// let handle = worker.handle();
+    /// let thread = std::thread::spawn(|| worker.run());
+    /// handle.stop(); // Called once more, it would not wait for running jobs.
+    /// let report = thread.join().unwrap().unwrap();
+    /// assert_eq!(report.abandoned, 0);
+    /// # std::fs::remove_dir_all(&folder).unwrap();
+    /// # }
+    /// ```
     pub fn handle(&self) -> StopHandle {
         self.stop.clone()
     }
@@ -158,6 +190,8 @@ where
     /// Works until there is nothing to do now: no job of its kinds and queues is new, due or in its hands. For tests and
     /// scripts; jobs that are scheduled for later stay.
     ///
+    /// It heeds [`handle`](Self::handle), but no signals: those end the process as they do any other.
+    ///
     /// # Errors
     /// As [`run`](Self::run).
     pub fn run_until_idle(self) -> Result<Report, WorkerError> {
@@ -178,13 +212,14 @@ where
         if options.threads == 0 {
             return Err(WorkerError::NoThreads);
         }
-        if options.rescue_after < options.heartbeat * 3 {
+        if options.rescue_after < options.heartbeat.saturating_mul(3) {
             return Err(WorkerError::RescueTooSoon);
         }
         Ok(())
     }
 
-    fn work(self, until_idle: bool) -> Result<Report, WorkerError> {
+    fn work(mut self, until_idle: bool) -> Result<Report, WorkerError> {
+        self.options = self.options.bounded();
         self.check()?;
         let Worker {
             manager,
@@ -197,11 +232,10 @@ where
         let kinds = registry.kinds();
         let mut session =
             Session::<C>::new("start", manager.clone(), options.statement_timeout, stop.clone());
-        let conn = session
-            .connect()
-            .map_err(|error| WorkerError::Unreachable(error.to_string()))?;
-        check_schema(conn)?;
-        let row = WorkerRow::register(conn, &options.queues, &kinds)?;
+        let row = session.begin(|conn| {
+            check_schema(conn)?;
+            Ok(WorkerRow::register(conn, &options.queues, &kinds)?)
+        })?;
         drop(session);
         log::info!(
             "gatun: worker {} starts: {} threads, queues {:?}, kinds {:?}",
@@ -233,6 +267,7 @@ where
             hands: Hands::default(),
             tally: Tally::default(),
             unperformed: AtomicUsize::new(0),
+            taken: AtomicUsize::new(0),
             listening: AtomicBool::new(false),
             news: AtomicBool::new(false),
             wakes: bounded(1),

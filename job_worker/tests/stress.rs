@@ -31,12 +31,20 @@ struct Acks(Mutex<std::fs::File>);
 
 impl Acks {
     fn open(path: &Path) -> Self {
-        let file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+        let file = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)
+            .unwrap();
         Acks(Mutex::new(file))
     }
 
     fn note(&self, what: &str, id: i64) {
-        self.0.lock().unwrap().write_all(format!("{what} {id}\n").as_bytes()).unwrap();
+        self.0
+            .lock()
+            .unwrap()
+            .write_all(format!("{what} {id}\n").as_bytes())
+            .unwrap();
     }
 }
 
@@ -81,7 +89,10 @@ impl Perform for Plain {
     type Output = usize;
 
     fn perform(&self, run: &Run<'_, Acks>) -> Result<usize> {
-        anyhow::ensure!(self.number % 10 != 0 || run.attempt() > 1, "not at the first attempt");
+        anyhow::ensure!(
+            !self.number.is_multiple_of(10) || run.attempt() > 1,
+            "not at the first attempt"
+        );
         run.context().note("plain", run.job_id());
         Ok(self.number)
     }
@@ -94,14 +105,19 @@ impl Perform for Plain {
 /// The worker processes are this test binary, told by its environment to run this "test" alone.
 #[test]
 fn worker_process() {
-    let (Ok(url), Ok(acks)) = (std::env::var(URL), std::env::var(ACKS)) else { return };
-    let made = Worker::new(ConnectionManager::<PgConnection>::new(url), Acks::open(Path::new(&acks)))
-        .register::<Exact>()
-        .register::<Plain>()
-        .threads(4)
-        .heartbeat(Duration::from_millis(300))
-        .rescue_after(Duration::from_secs(2))
-        .run();
+    let (Ok(url), Ok(acks)) = (std::env::var(URL), std::env::var(ACKS)) else {
+        return;
+    };
+    let made = Worker::new(
+        ConnectionManager::<PgConnection>::new(url),
+        Acks::open(Path::new(&acks)),
+    )
+    .register::<Exact>()
+    .register::<Plain>()
+    .threads(4)
+    .heartbeat(Duration::from_millis(300))
+    .rescue_after(Duration::from_secs(2))
+    .run();
     // Where the server is down at the start, whoever started the process starts another.
     drop(made);
 }
@@ -137,7 +153,9 @@ fn enqueue_all(url: &str, jobs: usize) -> Vec<i64> {
         let tried = open.transaction(|conn| -> Result<Vec<i64>> {
             let batch = (number..number + 20).map(|number| match number % 3 {
                 0 => NewJob::from(Exact { number }),
-                1 => Plain { number }.job().run_in(Duration::from_millis(number as u64 % 500)),
+                1 => Plain { number }
+                    .job()
+                    .run_in(Duration::from_millis(number as u64 % 500)),
                 _ => Plain { number }.job().priority(number as i32 % 5),
             });
             Ok(Job::enqueue_all(conn, batch)?)
@@ -202,7 +220,9 @@ fn no_job_is_lost_and_no_effect_doubled_when_workers_and_the_server_are_killed()
                     *worker = start_worker(&url, &acks);
                 }
             }
-            let Some(finished) = count(&mut conn, &url, "SELECT count(*) AS n FROM jobs_finished") else { continue };
+            let Some(finished) = count(&mut conn, &url, "SELECT count(*) AS n FROM jobs_finished") else {
+                continue;
+            };
             // The kills are spread over the progress, not over time.
             if event < events && finished as usize >= jobs * (event + 1) / (events + 2) {
                 event += 1;
@@ -239,21 +259,35 @@ fn no_job_is_lost_and_no_effect_doubled_when_workers_and_the_server_are_killed()
     let kept: HashSet<i64> = db.bigints("SELECT id FROM jobs").into_iter().collect();
     let lost: Vec<&i64> = acknowledged.iter().filter(|id| !kept.contains(id)).collect();
     assert!(lost.is_empty(), "lost jobs: {lost:?}");
-    assert_eq!(db.count("SELECT count(*) FROM jobs_finished WHERE status <> 3"), 0, "all are completed");
-    let completed: HashSet<i64> = db.bigints("SELECT job_id FROM jobs_finished").into_iter().collect();
+    assert_eq!(
+        db.count("SELECT count(*) FROM jobs_finished WHERE status <> 3"),
+        0,
+        "all are completed"
+    );
+    let completed: HashSet<i64> = db
+        .bigints("SELECT job_id FROM jobs_finished")
+        .into_iter()
+        .collect();
     let (mut exact, mut plain) = (HashSet::new(), Vec::new());
     for line in std::fs::read_to_string(&acks).unwrap().lines() {
         let (kind, id) = line.split_once(' ').unwrap();
         let id: i64 = id.parse().unwrap();
-        assert!(completed.contains(&id), "job {id} was acknowledged and is not completed");
+        assert!(
+            completed.contains(&id),
+            "job {id} was acknowledged and is not completed"
+        );
         match kind {
-            "exact" => assert!(exact.insert(id), "the transaction of job {id} was acknowledged twice"),
+            "exact" => assert!(
+                exact.insert(id),
+                "the transaction of job {id} was acknowledged twice"
+            ),
             _ => plain.push(id),
         }
     }
     let doubled = db.bigints("SELECT job_id FROM effects GROUP BY job_id HAVING count(*) > 1");
     assert!(doubled.is_empty(), "doubled effects: {doubled:?}");
-    let missing = db.bigints("SELECT id FROM jobs WHERE kind = 'exact' AND id NOT IN (SELECT job_id FROM effects)");
+    let missing =
+        db.bigints("SELECT id FROM jobs WHERE kind = 'exact' AND id NOT IN (SELECT job_id FROM effects)");
     assert!(missing.is_empty(), "completed without their effect: {missing:?}");
     let performed: HashSet<i64> = plain.iter().copied().collect();
     println!(

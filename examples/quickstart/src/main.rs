@@ -100,9 +100,9 @@ fn main() -> anyhow::Result<()> {
     let url = temporary.path().join("app.sqlite3").display().to_string();
     println!("The database is {url}");
     let conn = &mut SqliteConnection::establish(&url)?;
+    job_core::prepare_connection(conn)?; // SQLite: wait for other writers
     conn.batch_execute(
-        "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
-         CREATE TABLE documents (path TEXT PRIMARY KEY, sections BIGINT NOT NULL);
+        "CREATE TABLE documents (path TEXT PRIMARY KEY, sections BIGINT NOT NULL);
          CREATE TABLE totals (word TEXT PRIMARY KEY, count BIGINT NOT NULL);",
     )?;
     job_core::migrate(conn)?;

@@ -27,7 +27,6 @@ mod postgres {
     type Conn = diesel::PgConnection;
     const MIGRATIONS: diesel_migrations::EmbeddedMigrations =
         diesel_migrations::embed_migrations!("migrations/postgres");
-    const SESSION: &str = "SET lock_timeout = '10s'";
 
     #[path = "shop/mod.rs"]
     pub(crate) mod shop;
@@ -40,7 +39,6 @@ mod mysql {
     type Conn = diesel::MysqlConnection;
     const MIGRATIONS: diesel_migrations::EmbeddedMigrations =
         diesel_migrations::embed_migrations!("migrations/mysql");
-    const SESSION: &str = "SET SESSION innodb_lock_wait_timeout = 10";
 
     #[path = "shop/mod.rs"]
     pub(crate) mod shop;
@@ -53,9 +51,6 @@ mod sqlite {
     type Conn = diesel::SqliteConnection;
     const MIGRATIONS: diesel_migrations::EmbeddedMigrations =
         diesel_migrations::embed_migrations!("migrations/sqlite");
-    // Web and worker share the file: they wait for each other, and who reads does not wait at all.
-    const SESSION: &str =
-        "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL";
 
     #[path = "shop/mod.rs"]
     pub(crate) mod shop;

@@ -3,7 +3,7 @@
 
 use super::rows::{InsertAllNew, InsertJobs};
 use super::{Ending, JobBackend, row};
-use crate::claim::{ClaimRequest, ClaimedJob, Ticket};
+use crate::claim::{ClaimRequest, ClaimedJob, Completion, Ticket};
 use crate::new_job::{NewRow, micros};
 use crate::outcome::When;
 use crate::{Failure, Job, JobError, Status, WorkerRow, limits};
@@ -23,12 +23,15 @@ row_by_row_statements!(
 );
 row_by_row_functions!(Mysql);
 
+/// MariaDB cannot lock the rows of one table only; here all lock in the order of the ids.
+const LOCK_ORPHANS: &str = "";
+
 /// `[[id, attempts, uncharged], …]` as a table `v`.
 const ROWS: &str =
     ", '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempts INT PATH '$[1]', uncharged INT PATH '$[2]')) v ";
 /// `[[id, attempts, uncharged, started_at, result], …]` as a table `v`.
 const ENDINGS: &str = ", '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempts INT PATH '$[1]', uncharged INT PATH '$[2]', \
-     started_at VARCHAR(32) PATH '$[3]', result LONGTEXT PATH '$[4]')) v ";
+     started_at VARCHAR(32) PATH '$[3]', result LONGTEXT CHARACTER SET utf8mb4 PATH '$[4]')) v ";
 
 statement! {
     struct LastIds on Mysql {} -> (BigInt, BigInt);
@@ -187,15 +190,18 @@ impl JobBackend for Mysql {
     fn complete<C: LoadConnection<Backend = Self>>(
         conn: &mut C,
         worker: i64,
-        completions: &[(Ticket, Option<JsonText>)],
+        completions: &[&Completion],
     ) -> QueryResult<Vec<i64>> {
-        let mut rest: Vec<&(Ticket, Option<JsonText>)> = completions.iter().collect();
-        rest.sort_by_key(|(ticket, _)| ticket.job_id);
-        let mut recorded = Vec::with_capacity(rest.len());
-        for batch in batches(&rest) {
+        let mut recorded = Vec::with_capacity(completions.len());
+        for batch in batches(completions) {
             recorded.extend(complete_batch(conn, worker, batch)?);
         }
         Ok(recorded)
+    }
+
+    fn read_json<C: LoadConnection<Backend = Self>>(_conn: &mut C, _json: &JsonText) -> QueryResult<()> {
+        // It is a text.
+        Ok(())
     }
 
     fn delete_facts<C: LoadConnection<Backend = Self>>(conn: &mut C, ids: &[i64]) -> QueryResult<()> {
@@ -246,9 +252,7 @@ fn ids_of_last_insert<C: LoadConnection<Backend = Mysql>>(
 }
 
 /// Cuts completions so that their results fit into a packet.
-fn batches<'a>(
-    mut rest: &'a [&'a (Ticket, Option<JsonText>)],
-) -> impl Iterator<Item = &'a [&'a (Ticket, Option<JsonText>)]> {
+fn batches<'a>(mut rest: &'a [&'a Completion]) -> impl Iterator<Item = &'a [&'a Completion]> {
     std::iter::from_fn(move || {
         let mut bytes = 0;
         let fitting = rest
@@ -268,10 +272,10 @@ fn batches<'a>(
 fn complete_batch<C: LoadConnection<Backend = Mysql>>(
     conn: &mut C,
     worker: i64,
-    batch: &[&(Ticket, Option<JsonText>)],
+    batch: &[&Completion],
 ) -> QueryResult<Vec<i64>> {
     Mysql::write_transaction(conn, |conn| {
-        let rows_of = |batch: &[&(Ticket, Option<JsonText>)]| {
+        let rows_of = |batch: &[&Completion]| {
             json!(
                 batch
                     .iter()

@@ -50,11 +50,11 @@ macro_rules! portable_statements {
              WHERE job_id = " job_id " AND worker = " worker " AND attempts = " attempts
         }
         statement! {
-            struct WasFinishedBy on $db {
+            struct WasCompletedBy on $db {
                 job_id: i64 => BigInt, worker: i64 => BigInt, attempts: i32 => Integer,
             } -> BigInt;
-            "SELECT COUNT(*) FROM jobs_finished
-             WHERE job_id = " job_id " AND worker = " worker " AND attempts = " attempts
+            "SELECT COUNT(*) FROM jobs_finished WHERE status = 3
+             AND job_id = " job_id " AND worker = " worker " AND attempts = " attempts
         }
         statement! {
             struct InsertFailure<'a> on $db {
@@ -142,15 +142,15 @@ macro_rules! portable_statements {
             "SELECT id, host, pid, started_at, beat_at, kinds, queues FROM workers ORDER BY started_at, id"
         }
         statement! {
-            struct NextRunAt on $db {} -> Nullable<Instant>;
-            "SELECT MIN(run_at) FROM jobs_scheduled"
+            struct NextRunAt on $db {} -> (Nullable<Instant>, Instant);
+            "SELECT MIN(run_at), " {NOW} " FROM jobs_scheduled"
         }
         statement! {
             struct Orphans on $db { limit: i64 => BigInt }
                 -> (BigInt, BigInt, Integer, Integer, Instant, Integer, Nullable<Text>);
             "SELECT p.job_id, p.worker, p.attempts, p.uncharged, p.started_at, j.max_attempts, j.unique_key
              FROM jobs_processing p JOIN jobs j ON j.id = p.job_id
-             WHERE NOT EXISTS (SELECT 1 FROM workers w WHERE w.id = p.worker) ORDER BY p.job_id LIMIT " limit
+             WHERE NOT EXISTS (SELECT 1 FROM workers w WHERE w.id = p.worker) ORDER BY p.job_id LIMIT " limit {LOCK_ORPHANS}
         }
         statement! {
             struct HeldBy on $db { worker: i64 => BigInt }
@@ -262,11 +262,11 @@ macro_rules! portable_methods {
             CountIn { queue }.load(conn)
         }
 
-        fn was_finished_by<C: LoadConnection<Backend = Self>>(
+        fn was_completed_by<C: LoadConnection<Backend = Self>>(
             conn: &mut C,
             ticket: &Ticket,
         ) -> QueryResult<bool> {
-            let found: i64 = WasFinishedBy {
+            let found: i64 = WasCompletedBy {
                 job_id: ticket.job_id,
                 worker: ticket.worker,
                 attempts: ticket.attempts,
@@ -345,7 +345,7 @@ macro_rules! portable_methods {
                     job_id,
                     attempts,
                     uncharged,
-                    micros: micros(delay.min(limits::LONGEST_RUN_IN)),
+                    micros: micros(delay),
                 }
                 .execute(conn),
                 When::At(time) => InsertScheduledAt {
@@ -456,7 +456,7 @@ macro_rules! portable_methods {
 
         fn next_run_at<C: LoadConnection<Backend = Self>>(
             conn: &mut C,
-        ) -> QueryResult<Option<DateTime<Utc>>> {
+        ) -> QueryResult<(Option<DateTime<Utc>>, DateTime<Utc>)> {
             NextRunAt {}.get_result(conn)
         }
 

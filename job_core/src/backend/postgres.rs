@@ -2,8 +2,7 @@
 //! subselect once in every plan, which `IN` does not.
 
 use super::{Ending, JobBackend, row};
-use crate::claim::{ClaimRequest, ClaimedJob, Ticket};
-use crate::job::State;
+use crate::claim::{ClaimRequest, ClaimedJob, Completion, Ticket};
 use crate::new_job::{NewRow, micros};
 use crate::outcome::When;
 use crate::{Failure, Job, JobError, Status, WorkerRow, limits, notify};
@@ -17,6 +16,9 @@ use diesel::sql_types::{BigInt, Text};
 pub(super) mod listen;
 
 portable_statements!(Pg);
+
+/// A rescue must not wait for a worker who is completing after all, and who may wait for the rescue.
+const LOCK_ORPHANS: &str = " FOR UPDATE OF p SKIP LOCKED";
 
 /// The channel on which workers are woken; it carries no data.
 const WAKE: &str = "pg_notify('gatun', '')";
@@ -33,6 +35,7 @@ statement! {
      SELECT id, created_at FROM j WHERE CASE WHEN " wake " THEN " {WAKE} "::text = '' ELSE true END"
 }
 statement! {
+    // The sequence may have another name than usual, where the app has one of that name.
     // The order of the keys keeps two bulks with the same keys from waiting for each other.
     struct EnqueueMany<'a> on Pg {
         kinds: Vec<&'a str> => Array<Text>, queues: Vec<&'a str> => Array<Text>, priorities: Vec<i32> => Array<Integer>,
@@ -42,7 +45,7 @@ statement! {
         run_ins: Vec<Option<i64>> => Array<Nullable<BigInt>>, wake: bool => Bool,
     } -> (BigInt, BigInt);
     "WITH input AS MATERIALIZED (
-         SELECT nextval('jobs_id_seq') AS id, position - 1 AS position, kind, queue, priority, max_attempts, args,
+         SELECT nextval((SELECT pg_get_serial_sequence('jobs', 'id'))::regclass) AS id, position - 1 AS position, kind, queue, priority, max_attempts, args,
                 unique_key, coalesce(run_at, " {AFTER} "run_in" {MICROS} ") AS run_at
          FROM unnest(" kinds ", " queues ", " priorities ", " max_attempts ", " args ", " keys ", " run_ats ", "
               run_ins ") WITH ORDINALITY
@@ -118,6 +121,10 @@ statement! {
      FROM d JOIN unnest(" ids ", " results ") AS r (job_id, result) ON r.job_id = d.job_id RETURNING job_id"
 }
 statement! {
+    struct ReadJson<'a> on Pg { json: &'a JsonText => JsonDoc } -> Bool;
+    "SELECT " json " IS NOT NULL"
+}
+statement! {
     struct Promote on Pg { limit: i64 => BigInt } -> ();
     "WITH d AS (DELETE FROM jobs_scheduled WHERE ctid = ANY (ARRAY (
          SELECT ctid FROM jobs_scheduled WHERE run_at <= " {NOW} " ORDER BY run_at, job_id LIMIT " limit "
@@ -157,7 +164,7 @@ impl JobBackend for Pg {
         Self::find(conn, id)
     }
 
-    fn enqueue_plain<C: LoadConnection<Backend = Self>>(conn: &mut C, row: NewRow) -> QueryResult<Job> {
+    fn enqueue_plain<C: LoadConnection<Backend = Self>>(conn: &mut C, row: &NewRow) -> QueryResult<Job> {
         let (id, created_at) = EnqueuePlain {
             kind: row.kind,
             queue: &row.queue,
@@ -167,27 +174,7 @@ impl JobBackend for Pg {
             wake: notify::due(),
         }
         .get_result(conn)?;
-        Ok(Job {
-            id,
-            kind: row.kind.to_owned(),
-            queue: row.queue,
-            priority: row.priority,
-            max_attempts: row.max_attempts,
-            unique_key: None,
-            created_at,
-            args: row.args,
-            state: State {
-                status: Status::New,
-                attempts: 0,
-                uncharged: 0,
-                run_at: None,
-                started_at: None,
-                finished_at: None,
-                worker: None,
-                result: None,
-                error: None,
-            },
-        })
+        Ok(Job::new(id, created_at, row))
     }
 
     fn enqueue_many<C: LoadConnection<Backend = Self>>(
@@ -265,10 +252,10 @@ impl JobBackend for Pg {
     fn complete<C: LoadConnection<Backend = Self>>(
         conn: &mut C,
         worker: i64,
-        completions: &[(Ticket, Option<JsonText>)],
+        completions: &[&Completion],
     ) -> QueryResult<Vec<i64>> {
         // One statement per number of attempts, which is the fence; nearly always there is but one.
-        let mut order: Vec<&(Ticket, Option<JsonText>)> = completions.iter().collect();
+        let mut order = completions.to_vec();
         order.sort_by_key(|(ticket, _)| (ticket.attempts, ticket.job_id));
         let mut recorded = Vec::with_capacity(order.len());
         for group in order.chunk_by(|a, b| a.0.attempts == b.0.attempts) {
@@ -296,6 +283,10 @@ impl JobBackend for Pg {
             recorded.extend(done);
         }
         Ok(recorded)
+    }
+
+    fn read_json<C: LoadConnection<Backend = Self>>(conn: &mut C, json: &JsonText) -> QueryResult<()> {
+        ReadJson { json }.get_result::<bool>(conn).map(|_| ())
     }
 
     fn delete_facts<C: LoadConnection<Backend = Self>>(conn: &mut C, ids: &[i64]) -> QueryResult<()> {

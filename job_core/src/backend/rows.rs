@@ -101,6 +101,16 @@ macro_rules! row_by_row_statements {
              SELECT " run_at ", id, 0, 0 FROM jobs WHERE id = " job_id " AND " run_at " > " {NOW}
         }
 
+        statement! {
+            struct CreatedAt on $db { id: i64 => BigInt } -> Instant;
+            "SELECT created_at FROM jobs WHERE id = " id
+        }
+
+        statement! {
+            struct DeleteJob on $db { id: i64 => BigInt } -> ();
+            "DELETE FROM jobs WHERE id = " id
+        }
+
         /// The jobs that a claim may have. The text depends on the number of kinds, so Diesel keys the prepared
         /// statement by its text.
         struct Claimable<'a>(&'a ClaimRequest<'a>);
@@ -144,19 +154,19 @@ macro_rules! row_by_row_statements {
 /// The methods of `JobBackend` that MySQL and SQLite share.
 macro_rules! row_by_row_methods {
     () => {
-        fn enqueue_plain<C: LoadConnection<Backend = Self>>(conn: &mut C, row: NewRow) -> QueryResult<Job> {
+        fn enqueue_plain<C: LoadConnection<Backend = Self>>(conn: &mut C, row: &NewRow) -> QueryResult<Job> {
             // A transaction, or a savepoint in the caller's: half a job must not stay behind an error.
             let insert = |conn: &mut C| {
-                let (_, id) = Self::enqueue_many(conn, &[&row])?[0];
-                Self::find(conn, id)
-                    .map_err(diesel::result::Error::from)?
-                    .ok_or(diesel::result::Error::NotFound)
+                let (_, id) = Self::enqueue_many(conn, &[row])?[0];
+                let created_at = CreatedAt { id }.get_result(conn)?;
+                QueryResult::Ok((id, created_at))
             };
-            if job_db::transaction_depth(conn) > 0 {
-                conn.transaction(insert)
+            let (id, created_at) = if job_db::transaction_depth(conn) > 0 {
+                conn.transaction(insert)?
             } else {
-                Self::write_transaction(conn, insert)
-            }
+                Self::write_transaction(conn, insert)?
+            };
+            Ok(Job::new(id, created_at, row))
         }
 
         fn enqueue_many<C: LoadConnection<Backend = Self>>(
@@ -220,11 +230,12 @@ macro_rules! row_by_row_functions {
             if let Some(key) = &row.unique_key
                 && !<$db>::take_key(conn, key, id)?
             {
-                <$db>::delete_facts(conn, &[id])?;
+                // Only this row: looking for failures, of which there are none, would lock the place where they would be.
+                DeleteJob { id }.execute(conn)?;
                 return Ok(None);
             }
             match row.when {
-                Some(When::In(delay)) if !delay.is_zero() => {
+                Some(When::In(delay)) if micros(delay) > 0 => {
                     <$db>::insert_scheduled(conn, id, 0, 0, When::In(delay))?;
                 }
                 Some(When::At(run_at))

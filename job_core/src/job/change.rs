@@ -1,7 +1,8 @@
 //! What people and programs do to a job from outside: cancel, discard, retry.
 
+use crate::again::MayBeContended;
 use crate::backend::{Ending, JobBackend};
-use crate::{Job, JobConnection, JobError, Status, limits};
+use crate::{Job, JobConnection, JobError, Status, again, limits};
 use diesel::result::Error;
 
 /// How often a job may move on under our hands before we give up.
@@ -11,6 +12,15 @@ const TRIES: u32 = 16;
 enum Undo {
     MovedOn,
     Refused(JobError),
+}
+
+impl MayBeContended for Undo {
+    fn database(&self) -> Option<&Error> {
+        match self {
+            Undo::Refused(error) => error.database(),
+            Undo::MovedOn => None,
+        }
+    }
 }
 
 impl From<Error> for Undo {
@@ -28,6 +38,28 @@ impl From<JobError> for Undo {
 impl Job {
     /// Ends a job that has not ended, as cancelled, with a reason for people. A job that is being performed goes on, but
     /// its outcome is refused, and what it does in [`Run::transaction`](crate::Run::transaction) is rolled back.
+    ///
+    /// ```
+    /// # #[cfg(feature = "sqlite")] {
+    /// # use diesel::prelude::*;
+    /// # use job_core::{Job, JobError, Perform, Run, Status};
+    /// # #[derive(serde::Serialize, serde::Deserialize)] struct Ship { order: i64 }
+    /// # impl Perform for Ship {
+    /// #     const KIND: &'static str = "ship"; type Context = (); type Output = ();
+    /// #     fn perform(&self, _: &Run<'_, ()>) -> anyhow::Result<()> { Ok(()) }
+    /// # }
+    /// # let conn = &mut SqliteConnection::establish(":memory:").unwrap();
+    /// # job_core::migrate(conn).unwrap();
+    /// let id = Ship { order: 17 }.enqueue(conn).unwrap().id;
+    /// Job::cancel(conn, id, "the customer changed his mind").unwrap();
+    /// assert_eq!(Job::find(conn, id).unwrap().status(), Status::Cancelled);
+    ///
+    /// // It has ended, so that it cannot be cancelled again; but it may be performed after all.
+    /// assert!(matches!(Job::cancel(conn, id, "again"), Err(JobError::WrongStatus { .. })));
+    /// Job::retry(conn, id).unwrap();
+    /// assert_eq!(Job::find(conn, id).unwrap().status(), Status::New);
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`JobError::WrongStatus`] where it has ended.
@@ -83,6 +115,8 @@ impl Job {
             if !job.status().is_finished() {
                 return Err(wrong_status(job, "retried").into());
             }
+            // First the status, then the key, as everywhere: an error undoes both.
+            moved(C::Db::delete_state(conn, job)?)?;
             if let Some(key) = &job.unique_key
                 && !C::Db::take_key(conn, key, id)?
             {
@@ -91,7 +125,6 @@ impl Job {
                     None => Undo::MovedOn,
                 });
             }
-            moved(C::Db::delete_state(conn, job)?)?;
             // All attempts so far are forgiven; their numbers go on, for the history and the fence.
             C::Db::insert_new(conn, id, job.state.attempts, job.state.attempts)?;
             Ok(())
@@ -121,8 +154,8 @@ fn change<C: JobConnection>(
     work: impl Fn(&mut C, &Job) -> Result<(), Undo>,
 ) -> Result<(), JobError> {
     for _ in 0..TRIES {
-        let tried = <C::Db as job_db::Database>::write_transaction(conn, |conn| {
-            let job = C::Db::find_latest(conn, id)?.ok_or(JobError::NotFound(id))?;
+        let tried = again::write_transaction(conn, |conn| {
+            let job = again::look(|| C::Db::find_latest(conn, id))?.ok_or(JobError::NotFound(id))?;
             work(conn, &job)?;
             Ok(())
         });

@@ -1,7 +1,8 @@
 -- Gatun's tables. A job's facts never change; its status is the one status table in which it has a row.
 -- DDL is not transactional here, so each statement can be run again after an interruption.
 -- Times are DATETIME in UTC, always written by UTC_TIMESTAMP(6); documents are text, since the JSON types of
--- MySQL and MariaDB refuse documents that are nested deeply.
+-- MySQL and MariaDB refuse documents that are nested deeply. Names are VARBINARY, so that they are compared byte by byte:
+-- for the collations that both servers have, 'a' and 'a ' are the same.
 CREATE TABLE IF NOT EXISTS job_schema_versions (
     version    BIGINT NOT NULL PRIMARY KEY,
     applied_at DATETIME(6) NOT NULL
@@ -10,12 +11,12 @@ CREATE TABLE IF NOT EXISTS job_schema_versions (
 -- Facts: appended, pruned, never updated.
 CREATE TABLE IF NOT EXISTS jobs (
     id           BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
-    kind         VARCHAR(255) NOT NULL,
-    queue        VARCHAR(255) NOT NULL,
+    kind         VARBINARY(255) NOT NULL,
+    queue        VARBINARY(255) NOT NULL,
     priority     INTEGER NOT NULL,
     max_attempts INTEGER NOT NULL,
     args         LONGTEXT NOT NULL,
-    unique_key   VARCHAR(255),
+    unique_key   VARBINARY(255),
     created_at   DATETIME(6) NOT NULL
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
@@ -31,10 +32,10 @@ CREATE TABLE IF NOT EXISTS jobs_scheduled (
 
 -- Status "new": may be claimed now, in the order of the key.
 CREATE TABLE IF NOT EXISTS jobs_new (
-    queue     VARCHAR(255) NOT NULL,
+    queue     VARBINARY(255) NOT NULL,
     priority  INTEGER NOT NULL,
     job_id    BIGINT NOT NULL,
-    kind      VARCHAR(255) NOT NULL,
+    kind      VARBINARY(255) NOT NULL,
     attempts  INTEGER NOT NULL,
     uncharged INTEGER NOT NULL,
     PRIMARY KEY (queue, priority, job_id)
@@ -73,7 +74,7 @@ CREATE TABLE IF NOT EXISTS job_failures (
 
 -- Holds a unique key from enqueue to the end of its job.
 CREATE TABLE IF NOT EXISTS unique_keys (
-    unique_key VARCHAR(255) NOT NULL PRIMARY KEY,
+    unique_key VARBINARY(255) NOT NULL PRIMARY KEY,
     job_id     BIGINT NOT NULL,
     UNIQUE KEY unique_keys_job_id (job_id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
@@ -88,7 +89,6 @@ CREATE TABLE IF NOT EXISTS workers (
     queues     LONGTEXT NOT NULL
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
--- VARBINARY: names are compared byte by byte, trailing blanks included.
 CREATE TABLE IF NOT EXISTS locks (
     name        VARBINARY(255) NOT NULL PRIMARY KEY,
     token       BIGINT NOT NULL DEFAULT 0,
@@ -100,7 +100,10 @@ CREATE TABLE IF NOT EXISTS locks (
 
 -- For people: every job with its status in one place.
 CREATE OR REPLACE VIEW jobs_with_status AS
-SELECT j.id, j.kind, j.queue, j.priority,
+SELECT j.id,
+       CONVERT(j.kind USING utf8mb4) COLLATE utf8mb4_bin AS kind,
+       CONVERT(j.queue USING utf8mb4) COLLATE utf8mb4_bin AS queue,
+       j.priority,
        CASE WHEN s.job_id IS NOT NULL THEN 'scheduled'
             WHEN n.job_id IS NOT NULL THEN 'new'
             WHEN p.job_id IS NOT NULL THEN 'processing'
@@ -108,7 +111,9 @@ SELECT j.id, j.kind, j.queue, j.priority,
             WHEN f.status = 4 THEN 'failed'
             WHEN f.status = 5 THEN 'cancelled' END AS status,
        COALESCE(s.attempts - s.uncharged, n.attempts - n.uncharged, p.attempts - p.uncharged, f.attempts - f.uncharged) AS attempts,
-       j.max_attempts, j.unique_key, j.created_at, s.run_at,
+       j.max_attempts,
+       CONVERT(j.unique_key USING utf8mb4) COLLATE utf8mb4_bin AS unique_key,
+       j.created_at, s.run_at,
        COALESCE(p.started_at, f.started_at) AS started_at, f.finished_at,
        COALESCE(p.worker, f.worker) AS worker, j.args, f.result, f.error
 FROM jobs j

@@ -4,13 +4,12 @@ mod authorize_card;
 mod order;
 mod web;
 
-use super::{Conn, MIGRATIONS, SESSION};
+use super::{Conn, MIGRATIONS};
 use crate::gateway::Gateway;
 use crate::{ShopCommand, WorkerOptions};
 use anyhow::{Context as _, anyhow, bail};
 use authorize_card::AuthorizeCard;
 use diesel::Connection as _;
-use diesel::connection::SimpleConnection as _;
 use diesel::r2d2::{self, ConnectionManager, CustomizeConnection};
 use diesel_migrations::MigrationHarness as _;
 use job_worker::Worker;
@@ -66,7 +65,7 @@ fn connect(url: &str) -> anyhow::Result<Conn> {
         ),
         Err(error) => return Err(error).context("cannot connect to the database of DATABASE_URL"),
     };
-    conn.batch_execute(SESSION)?;
+    job_core::prepare_connection(&mut conn)?;
     Ok(conn)
 }
 
@@ -84,6 +83,6 @@ struct SetUp;
 
 impl CustomizeConnection<Conn, r2d2::Error> for SetUp {
     fn on_acquire(&self, conn: &mut Conn) -> Result<(), r2d2::Error> {
-        conn.batch_execute(SESSION).map_err(r2d2::Error::QueryError)
+        job_core::prepare_connection(conn).map_err(r2d2::Error::QueryError)
     }
 }

@@ -1,0 +1,105 @@
+use super::Ticket;
+use crate::backend::JobBackend;
+use crate::outcome::Outcome;
+use crate::{JobConnection, JobError, again, limits};
+use job_db::{Database, Fault, JsonText, transaction_depth};
+use serde::Serialize;
+
+/// The outcome of a success: completed, or failed for good where the result cannot be kept.
+pub fn completed<C: JobConnection>(output: &impl Serialize) -> Outcome {
+    let json = match serde_json::to_string(output) {
+        Ok(json) => json,
+        Err(error) => {
+            return Outcome::FailedForGood(format!("the result cannot be written as JSON: {error}"));
+        }
+    };
+    if json.len() > limits::MAX_RESULT_BYTES {
+        return Outcome::FailedForGood(format!(
+            "the result is {} bytes of JSON and may be {}: keep it in a table or a file and give its key",
+            json.len(),
+            limits::MAX_RESULT_BYTES
+        ));
+    }
+    if limits::json_is_too_deep(&json) {
+        return Outcome::FailedForGood(format!(
+            "the result is nested more than {} levels deep and could not be decoded again",
+            limits::MAX_JSON_DEPTH
+        ));
+    }
+    if !<C::Db as Database>::JSON_HOLDS_NUL && limits::json_has_nul(&json) {
+        return Outcome::FailedForGood(format!(
+            "the result holds the character NUL, which {} cannot keep in JSON",
+            <C::Db as Database>::NAME
+        ));
+    }
+    Outcome::Completed((json != "null").then_some(JsonText(json)))
+}
+
+/// Records many completions at once, each with its result, and gives the ids of those that were recorded, now or by an
+/// earlier call whose answer was lost. The others are no longer this worker's. A job whose result the database does not
+/// take ends as failed, and counts as recorded. There may be one transaction for all, or several. It is for a session at READ
+/// COMMITTED, as [`claim`](crate::claim()) is.
+///
+/// # Errors
+/// What the database says; then none of them, or some, were recorded: call again with the same.
+pub fn complete_all<C: JobConnection>(
+    conn: &mut C,
+    worker: i64,
+    completions: &[(Ticket, Option<JsonText>)],
+) -> Result<Vec<i64>, JobError> {
+    let completions = latest_of_each_job(worker, completions);
+    let nested = transaction_depth(conn) > 0;
+    let complete = |conn: &mut C| C::Db::complete(conn, worker, &completions);
+    let tried = if nested {
+        conn.transaction(complete)
+    } else {
+        again::run(conn, complete)
+    };
+    let mut recorded = match tried {
+        Err(error)
+            if C::Db::fault(&error) == Fault::Other
+                && completions.iter().any(|(_, result)| result.is_some()) =>
+        {
+            complete_one_by_one(conn, &completions)?
+        }
+        tried => tried?,
+    };
+    if recorded.len() < completions.len() {
+        for (ticket, _) in completions {
+            if !recorded.contains(&ticket.job_id) && C::Db::was_completed_by(conn, ticket)? {
+                recorded.push(ticket.job_id);
+            }
+        }
+    }
+    Ok(recorded)
+}
+
+/// A completion, with the job's result.
+pub(crate) type Completion = (Ticket, Option<JsonText>);
+
+/// This worker's tickets, in the order of the jobs; of several for one job only that of the last attempt can be good.
+fn latest_of_each_job(worker: i64, completions: &[Completion]) -> Vec<&Completion> {
+    let mut latest: Vec<_> = completions
+        .iter()
+        .filter(|(ticket, _)| ticket.worker == worker)
+        .collect();
+    latest.sort_by_key(|(ticket, _)| (ticket.job_id, std::cmp::Reverse(ticket.attempts)));
+    latest.dedup_by_key(|(ticket, _)| ticket.job_id);
+    latest
+}
+
+/// One document that the database does not take must not keep the others from being recorded.
+fn complete_one_by_one<C: JobConnection>(
+    conn: &mut C,
+    completions: &[&Completion],
+) -> Result<Vec<i64>, JobError> {
+    let mut recorded = Vec::with_capacity(completions.len());
+    for (ticket, result) in completions {
+        match ticket.record(conn, &Outcome::Completed(result.clone())) {
+            Ok(_) => recorded.push(ticket.job_id),
+            Err(JobError::Lost(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(recorded)
+}

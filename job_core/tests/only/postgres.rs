@@ -1,0 +1,93 @@
+//! What the suite must say in PostgreSQL's own words, and what only PostgreSQL can show.
+use super::Db;
+
+#[path = "postgres_plans.rs"]
+mod plans; // no statement on a hot path scans a table
+
+/// A time in the past.
+pub(super) const PAST: &str = "'2001-01-01 00:00:00+00'";
+/// Each isolation level as a session's default.
+pub(super) const ISOLATION_LEVELS: &[&str] = &[
+    "SET default_transaction_isolation = 'read uncommitted'",
+    "SET default_transaction_isolation = 'read committed'",
+    "SET default_transaction_isolation = 'repeatable read'",
+    "SET default_transaction_isolation = 'serializable'",
+];
+/// The levels at which a transaction reads one snapshot.
+pub(super) const SNAPSHOT_LEVELS: &[&str] = &[
+    "SET default_transaction_isolation = 'repeatable read'",
+    "SET default_transaction_isolation = 'serializable'",
+];
+/// Session time zones.
+pub(super) const TIME_ZONES: &[&str] = &[
+    "SET TIME ZONE 'Asia/Kathmandu'",
+    "SET TIME ZONE 'America/New_York'",
+    "SET TIME ZONE 'Europe/Vienna'",
+];
+
+/// Sets the id that the next job gets.
+pub(super) fn set_next_id(db: &Db, id: i64) {
+    db.execute(&format!("ALTER TABLE jobs ALTER COLUMN id RESTART WITH {id}"));
+}
+
+/// Waits until some session on this database waits for another's lock.
+pub(super) fn wait_for_a_waiter(db: &Db) {
+    let schema = db.text("SELECT current_schema()::text").unwrap();
+    // A schema of its own is all that sets the test's sessions apart.
+    let sql = format!(
+        "SELECT count(*) FROM pg_stat_activity a WHERE cardinality(pg_blocking_pids(a.pid)) > 0
+         AND EXISTS (SELECT 1 FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+                     WHERE l.pid = a.pid AND c.relnamespace = '{schema}'::regnamespace)"
+    );
+    job_test::eventually("a session waits for a lock", || db.count(&sql) > 0);
+}
+
+/// A table's columns, in order: name, and whether it may be NULL.
+pub(super) fn columns(db: &Db, table: &str) -> Vec<(String, bool)> {
+    db.texts(&format!(
+        "SELECT column_name || ':' || is_nullable FROM information_schema.columns
+         WHERE table_schema = current_schema() AND table_name = '{table}' ORDER BY ordinal_position"
+    ))
+    .into_iter()
+    .map(|text| {
+        let text = text.unwrap();
+        let (name, nullable) = text.split_once(':').unwrap();
+        (name.to_owned(), nullable == "YES")
+    })
+    .collect()
+}
+
+/// Whether a duplicate key that this transaction's snapshot does not show is an error.
+pub(super) const SNAPSHOT_HIDES_KEYS: bool = true;
+
+#[test]
+fn an_apps_own_sequence_of_the_usual_name_does_not_give_ids() {
+    use super::suite::support::any;
+    let db = Db::empty();
+    db.execute("CREATE SEQUENCE jobs_id_seq START 1000");
+    let conn = &mut db.connect();
+    job_core::migrate(conn).unwrap();
+    let single = any().enqueue(conn).unwrap().id;
+    let bulk = job_core::Job::enqueue_all(conn, [any(), any().unique("key")]).unwrap();
+    assert_eq!((single, bulk), (1, vec![2, 3]));
+    db.assert_invariants();
+}
+
+#[cfg(feature = "listen")]
+#[test]
+fn a_bare_connection_hears_of_jobs_and_a_wrapped_one_goes_without() {
+    use super::suite::support::any;
+    use job_core::notify;
+    let db = Db::new();
+    let (conn, listener) = (&mut db.connect(), &mut db.connect());
+    assert!(notify::listen(listener).unwrap());
+    // Of a burst only some are notified, so that there may be need of more than one.
+    job_test::eventually("a notification", || {
+        any().enqueue(conn).unwrap();
+        notify::received(listener).unwrap()
+    });
+    let pool = db.pool(1);
+    assert!(!notify::listen(&mut pool.get().unwrap()).unwrap());
+    assert!(!notify::received(&mut pool.get().unwrap()).unwrap());
+    db.assert_invariants();
+}

@@ -1,0 +1,46 @@
+//! The suite, once for each database that is enabled, and what only one of them, or a network, can show.
+#![allow(clippy::duplicate_mod)] // One suite, compiled once for each database.
+
+#[path = "only/source.rs"]
+mod source;
+mod tools;
+
+#[cfg(feature = "postgres")]
+#[path = "."]
+mod postgres {
+    use job_test::postgres::{Conn, Db};
+
+    /// What the last client packet of a claim, and of a completion, holds: each is one statement.
+    const COMMIT: &str = "";
+
+    #[path = "only/network.rs"]
+    mod network;
+    #[path = "only/postgres.rs"]
+    mod only;
+    #[path = "suite/mod.rs"]
+    mod suite;
+}
+
+#[cfg(feature = "mysql")]
+#[path = "."]
+mod mysql {
+    use job_test::mysql::{Conn, Db};
+
+    /// What the last client packet of a claim, and of a completion, holds.
+    const COMMIT: &str = "COMMIT";
+
+    #[path = "only/network.rs"]
+    mod network;
+    #[path = "only/mysql.rs"]
+    mod only;
+    #[path = "suite/mod.rs"]
+    mod suite;
+}
+
+#[cfg(feature = "sqlite")]
+#[path = "."]
+mod sqlite {
+    use job_test::sqlite::{Conn, Db};
+    #[path = "suite/mod.rs"]
+    mod suite;
+}

@@ -1,0 +1,14 @@
+use super::{Conn, Db};
+
+mod idle;
+mod logging;
+mod outcomes;
+mod panics;
+mod pools;
+mod processes;
+mod rescue;
+pub(super) mod stage;
+mod starting;
+mod stopping;
+mod transactions;
+mod whole_way;

@@ -1,0 +1,215 @@
+use super::stage::{await_status, find, start, step, worker};
+use super::{Conn, Db};
+use anyhow::{bail, ensure};
+use crossbeam_channel::bounded;
+use diesel::connection::SimpleConnection;
+use job_core::{Job, Status, snooze};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// A database with a table of the app's, in which each effect is a row.
+fn db() -> Db {
+    let db = Db::new();
+    db.execute("CREATE TABLE effects (job_id BIGINT NOT NULL)");
+    db
+}
+
+fn effect(conn: &mut Conn, id: i64) -> anyhow::Result<()> {
+    Ok(conn.batch_execute(&format!("INSERT INTO effects (job_id) VALUES ({id})"))?)
+}
+
+fn effects(db: &Db) -> i64 {
+    db.count("SELECT count(*) FROM effects")
+}
+
+#[test]
+fn an_effect_and_its_completion_are_one() {
+    let db = db();
+    let job = step("pay").unique("pay").enqueue(&mut db.connect()).unwrap();
+    let report = worker(&db, |_, run| {
+        let value = run.transaction(|conn: &mut Conn| {
+            effect(conn, run.job_id())?;
+            Ok(json!("paid"))
+        })?;
+        assert!(run.is_recorded());
+        Ok(value)
+    })
+    .run_until_idle()
+    .unwrap();
+    assert_eq!((report.completed, effects(&db)), (1, 1));
+    let job = find(&db, job.id);
+    assert_eq!(job.output::<Value>().unwrap(), json!("paid"));
+    assert_eq!(db.count("SELECT count(*) FROM unique_keys"), 0);
+    db.assert_invariants();
+}
+
+#[test]
+fn an_error_in_the_transaction_undoes_both() {
+    let db = db();
+    let job = step("pay").enqueue(&mut db.connect()).unwrap();
+    worker(&db, |_, run| {
+        run.transaction(|conn: &mut Conn| {
+            effect(conn, run.job_id())?;
+            bail!("the bank said no")
+        })
+    })
+    .run_until_idle()
+    .unwrap();
+    let job = find(&db, job.id);
+    assert_eq!((job.status(), effects(&db)), (Status::Failed, 0));
+    assert_eq!(job.last_error(), Some("the bank said no"));
+    db.assert_invariants();
+}
+
+#[test]
+fn a_wish_from_inside_the_transaction_is_heard() {
+    let db = db();
+    let job = step("pay").enqueue(&mut db.connect()).unwrap();
+    worker(&db, |_, run| {
+        run.transaction(|conn: &mut Conn| {
+            effect(conn, run.job_id())?;
+            Err::<Value, _>(snooze(Duration::from_secs(3600)))
+        })
+    })
+    .run_until_idle()
+    .unwrap();
+    assert_eq!((find(&db, job.id).status(), effects(&db)), (Status::Scheduled, 0));
+    db.assert_invariants();
+}
+
+#[test]
+fn a_job_that_was_cancelled_meanwhile_has_no_effect() {
+    let db = db();
+    let job = step("pay").enqueue(&mut db.connect()).unwrap();
+    let (began, begun) = bounded::<()>(0);
+    let (go, gone) = bounded::<()>(0);
+    let started = start(worker(&db, move |_, run| {
+        began.send(())?;
+        gone.recv()?;
+        run.transaction(|conn: &mut Conn| {
+            effect(conn, run.job_id())?;
+            Ok(json!("paid"))
+        })
+    }));
+    begun.recv().unwrap();
+    Job::cancel(&mut db.connect(), job.id, "the customer went away").unwrap();
+    go.send(()).unwrap();
+    let report = started.stop();
+    assert_eq!((report.completed, report.refused, effects(&db)), (0, 1, 0));
+    let job = find(&db, job.id);
+    assert_eq!(
+        (job.status(), job.last_error()),
+        (Status::Cancelled, Some("the customer went away"))
+    );
+    db.assert_invariants();
+}
+
+#[test]
+fn a_plain_completion_of_a_cancelled_job_is_refused() {
+    let db = db();
+    let job = step("pay").enqueue(&mut db.connect()).unwrap();
+    let (began, begun) = bounded::<()>(0);
+    let (go, gone) = bounded::<()>(0);
+    let started = start(worker(&db, move |_, _| {
+        began.send(())?;
+        gone.recv()?;
+        Ok(json!("paid"))
+    }));
+    begun.recv().unwrap();
+    Job::cancel(&mut db.connect(), job.id, "the customer went away").unwrap();
+    go.send(()).unwrap();
+    let report = started.stop();
+    assert_eq!((report.completed, report.refused), (0, 1));
+    assert_eq!(find(&db, job.id).status(), Status::Cancelled);
+    db.assert_invariants();
+}
+
+#[test]
+fn a_connection_of_another_type_is_a_clear_error() {
+    let db = db();
+    let job = step("pay").max_attempts(1).enqueue(&mut db.connect()).unwrap();
+    worker(&db, |_, run| {
+        run.connection(|_: &mut Vec<String>| Ok(json!(null)))
+    })
+    .run_until_idle()
+    .unwrap();
+    let job = find(&db, job.id);
+    let error = job.last_error().unwrap();
+    assert!(
+        error.contains("not of the type") && error.contains("Vec"),
+        "{error}"
+    );
+    db.assert_invariants();
+}
+
+#[test]
+fn an_error_after_the_transaction_changes_nothing() {
+    let db = db();
+    let conn = &mut db.connect();
+    let ids = Job::enqueue_all(conn, ["error", "panic", "snooze"].map(step)).unwrap();
+    let report = worker(&db, |name, run| {
+        run.transaction(|conn: &mut Conn| {
+            effect(conn, run.job_id())?;
+            Ok(json!("paid"))
+        })?;
+        match name {
+            "panic" => panic!("too late"),
+            "snooze" => Err(snooze(Duration::ZERO)),
+            _ => bail!("too late"),
+        }
+    })
+    .run_until_idle()
+    .unwrap();
+    assert_eq!(
+        (report.completed, report.refused, report.retried, effects(&db)),
+        (3, 0, 0, 3)
+    );
+    for id in ids {
+        assert_eq!(find(&db, id).output::<Value>().unwrap(), json!("paid"));
+    }
+    db.assert_invariants();
+}
+
+#[test]
+fn a_second_transaction_of_the_same_attempt_is_refused() {
+    let db = db();
+    let job = step("pay").enqueue(&mut db.connect()).unwrap();
+    let report = worker(&db, |_, run| {
+        let pay = |conn: &mut Conn| {
+            effect(conn, run.job_id())?;
+            Ok(json!("paid"))
+        };
+        run.transaction(pay)?;
+        let again = run.transaction(pay).unwrap_err().to_string();
+        ensure!(again.contains("no longer this worker's"), "{again}");
+        Ok(json!("ignored"))
+    })
+    .run_until_idle()
+    .unwrap();
+    assert_eq!((report.completed, effects(&db)), (1, 1));
+    assert_eq!(find(&db, job.id).output::<Value>().unwrap(), json!("paid"));
+    db.assert_invariants();
+}
+
+#[test]
+fn a_job_can_ask_whether_it_is_still_its_own() {
+    let db = db();
+    let job = step("ask").enqueue(&mut db.connect()).unwrap();
+    let (began, begun) = bounded::<bool>(0);
+    let (go, gone) = bounded::<()>(0);
+    let started = start(worker(&db, move |_, run| {
+        for _ in 0..2 {
+            began.send(run.connection(|conn: &mut Conn| Ok(run.is_mine(conn)?))?)?;
+            gone.recv()?;
+        }
+        Ok(json!(null))
+    }));
+    assert!(begun.recv().unwrap());
+    Job::cancel(&mut db.connect(), job.id, "enough").unwrap();
+    go.send(()).unwrap();
+    assert!(!begun.recv().unwrap());
+    go.send(()).unwrap();
+    assert_eq!(started.stop().refused, 1);
+    await_status(&db, job.id, Status::Cancelled);
+    db.assert_invariants();
+}
