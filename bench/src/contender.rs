@@ -167,7 +167,9 @@ where
         barrier.wait();
         let began = clock::now();
         for thread in threads {
-            thread.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
+            thread
+                .join()
+                .map_err(|_| anyhow::anyhow!("a thread panicked"))??;
         }
         anyhow::Ok((began, clock::now()))
     })?;
@@ -194,7 +196,9 @@ where
         }
     }
     stop.stop();
-    working.join().map_err(|_| anyhow::anyhow!("the worker panicked"))??;
+    working
+        .join()
+        .map_err(|_| anyhow::anyhow!("the worker panicked"))??;
     Ok(latencies(&calls, &desk.begun()))
 }
 
@@ -234,7 +238,9 @@ where
         cpu = proc::cpu("self")? - cpu;
         stop.stop();
     }
-    let report = working.join().map_err(|_| anyhow::anyhow!("the worker panicked"))??;
+    let report = working
+        .join()
+        .map_err(|_| anyhow::anyhow!("the worker panicked"))??;
     if time.is_none() {
         cpu = proc::cpu("self")?;
     }

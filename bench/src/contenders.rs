@@ -121,7 +121,25 @@ pub fn gatun() -> &'static Contender {
 
 impl Contender {
     fn folder(&self) -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(self.name)
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("peers")
+            .join(self.name)
+    }
+
+    /// Whether it can be called without an installation.
+    pub fn is_installed(&self) -> bool {
+        let folder = self.folder();
+        match self.made {
+            Made::Here => true,
+            Made::Rust => self.binary().exists(),
+            Made::Node => folder.join("node_modules").exists(),
+            Made::Python => folder.join(".venv/installed").exists(),
+        }
+    }
+
+    fn binary(&self) -> PathBuf {
+        let name = format!("peer-{}", self.name.replace('_', "-"));
+        self.folder().join("target/release").join(name)
     }
 
     /// Installs what is missing, as its lock file says.
@@ -130,9 +148,8 @@ impl Contender {
         let steps: &[&[&str]] = match self.made {
             Made::Here => &[],
             Made::Rust => &[&["cargo", "build", "--release", "--locked"]],
-            Made::Node if folder.join("node_modules").exists() => &[],
+            _ if self.made != Made::Rust && self.is_installed() => &[],
             Made::Node => &[&["npm", "ci", "--no-audit", "--no-fund"]],
-            Made::Python if folder.join(".venv/installed").exists() => &[],
             Made::Python => &[
                 &["python3", "-m", "venv", ".venv"],
                 &[".venv/bin/pip", "install", "--quiet", "-r", "requirements.txt"],
@@ -165,7 +182,7 @@ impl Contender {
                 command.arg("contender");
                 return Ok(command);
             }
-            Made::Rust => Command::new(folder.join("target/release").join(format!("peer-{}", self.crate_name()))),
+            Made::Rust => Command::new(self.binary()),
             Made::Node => {
                 let mut command = Command::new("node");
                 command.arg("main.js");
@@ -179,10 +196,6 @@ impl Contender {
         };
         command.current_dir(folder);
         Ok(command)
-    }
-
-    fn crate_name(&self) -> String {
-        self.name.replace('_', "-")
     }
 
     /// Starts one verb.
@@ -212,7 +225,12 @@ impl Contender {
             _ => {
                 let errors = String::from_utf8_lossy(&output.stderr);
                 let tail: Vec<&str> = errors.lines().rev().take(5).collect();
-                bail!("{} {args:?} ended with {}: {}", self.name, output.status, tail.join(" | "))
+                bail!(
+                    "{} {args:?} ended with {}: {}",
+                    self.name,
+                    output.status,
+                    tail.join(" | ")
+                )
             }
         }
     }
@@ -220,7 +238,11 @@ impl Contender {
     /// Checks in its tables that nothing is left and that `jobs` are kept, if it keeps them.
     pub fn verify(&self, place: &Place, jobs: usize) -> Result<()> {
         let left = place.number(self.left)?;
-        ensure!(left == 0.0, "{}: {left} of {jobs} jobs are left in its tables", self.name);
+        ensure!(
+            left == 0.0,
+            "{}: {left} of {jobs} jobs are left in its tables",
+            self.name
+        );
         if self.keeps {
             let kept = place.number(self.kept)?;
             ensure!(

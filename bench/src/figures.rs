@@ -103,7 +103,10 @@ pub fn median(values: &[f64]) -> Option<f64> {
 /// The value below which a share of the sorted values lies.
 pub fn percentile(sorted: &[f64], share: f64) -> f64 {
     let at = (sorted.len() as f64 * share).ceil() as usize;
-    sorted.get(at.clamp(1, sorted.len().max(1)) - 1).copied().unwrap_or(f64::NAN)
+    sorted
+        .get(at.clamp(1, sorted.len().max(1)) - 1)
+        .copied()
+        .unwrap_or(f64::NAN)
 }
 
 #[cfg(test)]

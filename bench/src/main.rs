@@ -22,7 +22,9 @@ fn main() -> Result<ExitCode> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let met = match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["contender", rest @ ..] => contender::main(rest).map(|()| true)?,
-        ["parallel", rest @ ..] => parallel::run(rest.first().map_or(Ok(3), |text| text.parse())?).map(|()| true)?,
+        ["parallel", rest @ ..] => {
+            parallel::run(rest.first().map_or(Ok(3), |text| text.parse())?).map(|()| true)?
+        }
         ["parallel-memory", items] => parallel::memory(items.parse()?).map(|()| true)?,
         ["--list"] => run::list().map(|()| true)?,
         rest => run::run(options::Options::parse(rest)?)?,

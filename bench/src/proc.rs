@@ -54,6 +54,12 @@ pub fn peak_kib() -> u64 {
     fs::read_to_string("/proc/self/status")
         .unwrap_or_default()
         .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok())
+        .find_map(|line| {
+            line.strip_prefix("VmHWM:")?
+                .trim()
+                .strip_suffix(" kB")?
+                .parse()
+                .ok()
+        })
         .unwrap_or(0)
 }

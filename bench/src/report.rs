@@ -56,7 +56,10 @@ pub fn write(bench: &Bench, took: Duration) -> Result<()> {
         })).collect::<Vec<_>>(),
         "figures": figures.entries(),
     });
-    fs::write(folder.join("results.json"), serde_json::to_string_pretty(&all)? + "\n")?;
+    fs::write(
+        folder.join("results.json"),
+        serde_json::to_string_pretty(&all)? + "\n",
+    )?;
     if let Some(page) = claims::page(figures, bench.options.rounds) {
         let docs = folder.parent().context("the workspace")?.join("docs");
         fs::create_dir_all(&docs)?;
@@ -87,8 +90,14 @@ fn machine(bench: &Bench) -> Result<Vec<(&'static str, String)>> {
         Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let mut all = vec![
-        ("machine", format!("{cores} cores of {model}, {gib:.0} GiB, Linux {}", kernel.trim())),
-        ("PostgreSQL", format!("{}, the settings of `initdb`", bench.server.version()?)),
+        (
+            "machine",
+            format!("{cores} cores of {model}, {gib:.0} GiB, Linux {}", kernel.trim()),
+        ),
+        (
+            "PostgreSQL",
+            format!("{}, the settings of `initdb`", bench.server.version()?),
+        ),
         ("Rust", says("rustc", &["--version"]).unwrap_or_default()),
     ];
     if bench.options.peers {
@@ -117,7 +126,14 @@ pub fn tables(figures: &Figures) -> String {
     section("Contenders", contenders(figures));
     let ours = ("drain", "gatun", "jobs/s");
     let mut drain = Table::new(&[
-        "drain", "jobs", "jobs/s", "Gatun is × as fast", "worker µs/job", "server µs/job", "WAL B/job", "peak MiB",
+        "drain",
+        "jobs",
+        "jobs/s",
+        "Gatun is × as fast",
+        "worker µs/job",
+        "server µs/job",
+        "WAL B/job",
+        "peak MiB",
     ]);
     for name in figures.contenders("drain") {
         let cell = |metric, digits| table::cell(figures.median("drain", name, metric), digits);
@@ -139,7 +155,10 @@ pub fn tables(figures: &Figures) -> String {
             figures,
             "enqueue",
             &[
-                "single, 1 connections jobs/s", "single, 8 connections jobs/s", "bulk 100 jobs/s", "bulk 1000 jobs/s",
+                "single, 1 connections jobs/s",
+                "single, 8 connections jobs/s",
+                "bulk 100 jobs/s",
+                "bulk 1000 jobs/s",
                 "bulk 10000 jobs/s",
             ],
             0,
@@ -147,11 +166,21 @@ pub fn tables(figures: &Figures) -> String {
     );
     section(
         "Idle to start, ms",
-        plain(figures, "latency", &["p50 ms", "p99 ms", "from the call p50 ms", "from the call p99 ms"], 2),
+        plain(
+            figures,
+            "latency",
+            &["p50 ms", "p99 ms", "from the call p50 ms", "from the call p99 ms"],
+            2,
+        ),
     );
     section(
         "What an idle worker costs",
-        plain(figures, "idle", &["statements/s", "worker % of a core", "server % of a core"], 2),
+        plain(
+            figures,
+            "idle",
+            &["statements/s", "worker % of a core", "server % of a core"],
+            2,
+        ),
     );
     section(
         "Sustained load at half the drain rate",
@@ -159,27 +188,52 @@ pub fn tables(figures: &Figures) -> String {
             figures,
             "sustained",
             &[
-                "jobs/s", "p50 ms", "p99 ms", "max ms", "worker µs/job", "hot tables at half time MiB",
-                "hot tables at the end MiB", "kept B/job",
+                "jobs/s",
+                "p50 ms",
+                "p99 ms",
+                "max ms",
+                "worker µs/job",
+                "hot tables at half time MiB",
+                "hot tables at the end MiB",
+                "kept B/job",
             ],
             1,
         ),
     );
-    let mut adverse = Table::new(&["condition", "jobs", "jobs/s", "to calm", "worker µs/job", "server µs/job", "peak MiB"]);
+    let mut adverse = Table::new(&[
+        "condition",
+        "jobs",
+        "jobs/s",
+        "to calm",
+        "worker µs/job",
+        "server µs/job",
+        "peak MiB",
+    ]);
     for name in figures.contenders("adverse") {
         let cell = |metric, digits| table::cell(figures.median("adverse", name, metric), digits);
         adverse.row(vec![
             name.to_owned(),
             cell("jobs", 0),
             cell("jobs/s", 0),
-            table::cell(figures.ratio(("adverse", name, "jobs/s"), ("adverse", "calm", "jobs/s")), 2),
+            table::cell(
+                figures.ratio(("adverse", name, "jobs/s"), ("adverse", "calm", "jobs/s")),
+                2,
+            ),
             cell("worker µs/job", 1),
             cell("server µs/job", 1),
             cell("peak MiB", 0),
         ]);
     }
     section("Bad conditions", adverse);
-    section("Other databases", plain(figures, "others", &["jobs/s", "worker µs/job", "bulk 10000 jobs/s"], 0));
+    section(
+        "Other databases",
+        plain(
+            figures,
+            "others",
+            &["jobs/s", "worker µs/job", "bulk 10000 jobs/s"],
+            0,
+        ),
+    );
     section("Claims", claims::table(figures));
     text
 }

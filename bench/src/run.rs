@@ -1,6 +1,6 @@
 //! A run: rounds of scenarios, then the report.
 
-use crate::contenders::{CONTENDERS, Contender};
+use crate::contenders::{CONTENDERS, Contender, Made};
 use crate::figures::Figures;
 use crate::options::Options;
 use crate::scenarios::SCENARIOS;
@@ -22,6 +22,13 @@ pub struct Bench {
 }
 
 impl Bench {
+    /// Who is measured in this round: in the short form, the peers take part in the first round only.
+    pub fn present(&self) -> Vec<&'static Contender> {
+        let all = self.contenders.iter().copied();
+        all.filter(|contender| contender.made == Made::Here || self.round == 1 || !self.options.check)
+            .collect()
+    }
+
     /// Notes a figure and shows it.
     pub fn note(&mut self, scenario: &str, contender: &str, metric: &str, value: f64) {
         println!("  {scenario:<14} {contender:<34} {metric:<22} {value:>12.2}");
@@ -50,7 +57,7 @@ pub fn run(options: Options) -> Result<bool> {
         .iter()
         .filter(|scenario| {
             let only = &bench.options.only;
-            only.is_empty()
+            only.is_empty() && (scenario.checked || !bench.options.check)
                 || only.iter().any(|name| name == scenario.name)
                 // What others are compared with.
                 || SCENARIOS.iter().any(|other| {
@@ -87,7 +94,10 @@ pub fn run(options: Options) -> Result<bool> {
 /// Finds out who takes part. What cannot be installed is absent, and the report says so.
 fn install(bench: &mut Bench) {
     for contender in CONTENDERS {
-        if contender.name != "gatun" && !bench.options.peers {
+        let options = &bench.options;
+        let takes_part =
+            contender.made == Made::Here || options.peers || options.check && contender.is_installed();
+        if !takes_part {
             continue;
         }
         println!("installing {}", contender.name);
@@ -98,10 +108,10 @@ fn install(bench: &mut Bench) {
         match setup {
             Ok(answer) => {
                 let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
-                bench
-                    .figures
-                    .notes
-                    .insert(contender.name.to_owned(), format!("{} — {}", text("version"), text("setting")));
+                bench.figures.notes.insert(
+                    contender.name.to_owned(),
+                    format!("{} — {}", text("version"), text("setting")),
+                );
                 bench.contenders.push(contender);
             }
             Err(error) => {

@@ -25,6 +25,8 @@ pub struct Scenario {
     pub needs: Option<&'static str>,
     /// Whether once per run is enough.
     pub once: bool,
+    /// Whether a target depends on it, so that the short form has it.
+    pub checked: bool,
     pub measure: fn(&mut Bench) -> Result<()>,
 }
 
@@ -34,6 +36,7 @@ pub const SCENARIOS: &[Scenario] = &[
         about: "a worker empties a queue; beside a bare loop of the same statements, and the peers",
         needs: None,
         once: false,
+        checked: true,
         measure: drain::measure,
     },
     Scenario {
@@ -41,6 +44,7 @@ pub const SCENARIOS: &[Scenario] = &[
         about: "one by one from 1 and 8 connections, and in bulk; beside the bare statement, and the peers",
         needs: None,
         once: false,
+        checked: true,
         measure: enqueue::measure,
     },
     Scenario {
@@ -48,6 +52,7 @@ pub const SCENARIOS: &[Scenario] = &[
         about: "from the commit of an enqueue to the start of the job, while the worker was idle",
         needs: None,
         once: false,
+        checked: true,
         measure: latency::measure,
     },
     Scenario {
@@ -55,6 +60,7 @@ pub const SCENARIOS: &[Scenario] = &[
         about: "jobs come at half the rate of the drain: latency, and how the tables grow",
         needs: Some("drain"),
         once: false,
+        checked: false,
         measure: sustained::measure,
     },
     Scenario {
@@ -62,6 +68,7 @@ pub const SCENARIOS: &[Scenario] = &[
         about: "the drain under bad conditions, as a ratio to the calm one of the same round",
         needs: Some("drain"),
         once: false,
+        checked: true,
         measure: adverse::measure,
     },
     Scenario {
@@ -69,6 +76,7 @@ pub const SCENARIOS: &[Scenario] = &[
         about: "what a worker with nothing to do costs",
         needs: None,
         once: true,
+        checked: true,
         measure: idle::measure,
     },
     Scenario {
@@ -76,6 +84,7 @@ pub const SCENARIOS: &[Scenario] = &[
         about: "50 workers claim one task at a time from one table, in seven ways",
         needs: None,
         once: false,
+        checked: false,
         measure: claims::measure,
     },
     #[cfg(any(feature = "mysql", feature = "sqlite"))]
@@ -84,6 +93,7 @@ pub const SCENARIOS: &[Scenario] = &[
         about: "the drain on MariaDB and SQLite",
         needs: None,
         once: false,
+        checked: false,
         measure: others::measure,
     },
 ];

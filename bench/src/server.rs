@@ -56,7 +56,8 @@ impl Server {
     /// A new, empty database.
     pub fn place(&self) -> Result<Place> {
         let name = format!("bench_{:08x}", fastrand::u32(..));
-        self.connect()?.batch_execute(&format!("CREATE DATABASE {name}"))?;
+        self.connect()?
+            .batch_execute(&format!("CREATE DATABASE {name}"))?;
         let server = self.inner.url();
         let (address, _) = server.rsplit_once('/').context("a URL")?;
         Ok(Place {

@@ -33,7 +33,9 @@ impl Target {
             Bound::AtLeast(bound) => format!("≥ {bound}"),
             Bound::AtMost(bound) => format!("≤ {bound}"),
         };
-        let figure = self.figure.map_or("–".to_owned(), |figure| format!("{figure:.2}"));
+        let figure = self
+            .figure
+            .map_or("–".to_owned(), |figure| format!("{figure:.2}"));
         let met = match self.met() {
             None => "not measured in this run",
             Some(true) => "met",
@@ -68,7 +70,11 @@ pub fn all(figures: &Figures) -> Vec<Target> {
 
     let drain = |name| ("drain", name, "jobs/s");
     let ours = drain("gatun");
-    add("drain, to the bare loop", figures.ratio(ours, drain("bare loop")), AtLeast(0.8));
+    add(
+        "drain, to the bare loop",
+        figures.ratio(ours, drain("bare loop")),
+        AtLeast(0.8),
+    );
     let fastest = |accept: fn(&crate::contenders::Contender) -> bool| {
         CONTENDERS[1..]
             .iter()
@@ -77,9 +83,21 @@ pub fn all(figures: &Figures) -> Vec<Target> {
             .max_by(|a, b| a.0.total_cmp(&b.0))
             .and_then(|(_, name)| figures.ratio(ours, drain(name)))
     };
-    add("drain, to the fastest peer that keeps history", fastest(|peer| peer.keeps), AtLeast(2.0));
-    add("drain, to the fastest peer that deletes", fastest(|peer| !peer.keeps), AtLeast(1.3));
-    add("drain, to the fastest peer on Diesel", fastest(|peer| peer.diesel), AtLeast(20.0));
+    add(
+        "drain, to the fastest peer that keeps history",
+        fastest(|peer| peer.keeps),
+        AtLeast(2.0),
+    );
+    add(
+        "drain, to the fastest peer that deletes",
+        fastest(|peer| !peer.keeps),
+        AtLeast(1.3),
+    );
+    add(
+        "drain, to the fastest peer on Diesel",
+        fastest(|peer| peer.diesel),
+        AtLeast(20.0),
+    );
 
     for batch in [100, 1_000, 10_000] {
         let metric = format!("bulk {batch} jobs/s");
@@ -96,7 +114,10 @@ pub fn all(figures: &Figures) -> Vec<Target> {
             .filter_map(|batch| figures.median("enqueue", name, &format!("bulk {batch} jobs/s")))
             .reduce(f64::max)
     };
-    let best_peer = CONTENDERS[1..].iter().filter_map(|peer| bulk(peer.name)).reduce(f64::max);
+    let best_peer = CONTENDERS[1..]
+        .iter()
+        .filter_map(|peer| bulk(peer.name))
+        .reduce(f64::max);
     add(
         "enqueue in bulk, to the best peer, each at its best batch",
         bulk("gatun").zip(best_peer).map(|(ours, best)| ours / best),
@@ -132,7 +153,11 @@ pub fn all(figures: &Figures) -> Vec<Target> {
     }
     let idle = |metric| figures.median("idle", "gatun", metric);
     add("idle: statements a second", idle("statements/s"), AtMost(2.0));
-    add("idle: worker, % of a core", idle("worker % of a core"), AtMost(0.5));
+    add(
+        "idle: worker, % of a core",
+        idle("worker % of a core"),
+        AtMost(0.5),
+    );
 
     for (name, bound) in ADVERSE {
         let figure = figures.ratio(("adverse", name, "jobs/s"), ("adverse", "calm", "jobs/s"));

@@ -18,18 +18,31 @@ pub fn page(figures: &Figures, rounds: usize) -> Option<String> {
 /// One line per strategy.
 pub fn table(figures: &Figures) -> Table {
     let mut table = Table::new(&[
-        "claim", "isolation", "claims/s", "p99 ms", "waiting, of 50", "errors per claim", "rollbacks",
-        "came back empty", "tasks with two workers",
+        "claim",
+        "isolation",
+        "claims/s",
+        "p99 ms",
+        "waiting, of 50",
+        "errors per claim",
+        "rollbacks",
+        "came back empty",
+        "tasks with two workers",
     ]);
     for strategy in STRATEGIES {
         let label = strategy.label();
         let median = |metric| figures.median("claims", &label, metric);
-        let Some(claims) = median("claims/s") else { continue };
-        let doubles = median("two workers").zip(median("tasks")).map(|(doubles, tasks)| match doubles {
-            0.0 => "0".to_owned(),
-            doubles => format!("{} of {}", cell(Some(doubles), 0), cell(Some(tasks), 0)),
-        });
-        let per_claim = median("errors").zip(median("claimed")).map(|(errors, claimed)| errors / claimed.max(1.0));
+        let Some(claims) = median("claims/s") else {
+            continue;
+        };
+        let doubles = median("two workers")
+            .zip(median("tasks"))
+            .map(|(doubles, tasks)| match doubles {
+                0.0 => "0".to_owned(),
+                doubles => format!("{} of {}", cell(Some(doubles), 0), cell(Some(tasks), 0)),
+            });
+        let per_claim = median("errors")
+            .zip(median("claimed"))
+            .map(|(errors, claimed)| errors / claimed.max(1.0));
         table.row(vec![
             format!("({}) {}", strategy.number, strategy.name),
             strategy.isolation.to_owned(),

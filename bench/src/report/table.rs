@@ -19,7 +19,14 @@ impl Table {
     pub fn text(&self) -> String {
         let columns = self.0[0].len();
         let widths: Vec<usize> = (0..columns)
-            .map(|column| self.0.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).max(3))
+            .map(|column| {
+                self.0
+                    .iter()
+                    .map(|row| row[column].chars().count())
+                    .max()
+                    .unwrap_or(0)
+                    .max(3)
+            })
             .collect();
         let mut text = String::new();
         for (at, row) in self.0.iter().enumerate() {
@@ -28,7 +35,11 @@ impl Table {
                 // Numbers stand to the right.
                 let right = at > 0 && is_number(cell);
                 let cell = cell.replace('|', "\\|");
-                text.push_str(&if right { format!("| {gap}{cell} ") } else { format!("| {cell}{gap} ") });
+                text.push_str(&if right {
+                    format!("| {gap}{cell} ")
+                } else {
+                    format!("| {cell}{gap} ")
+                });
             }
             text.push_str("|\n");
             if at == 0 {
@@ -50,7 +61,9 @@ fn is_number(cell: &str) -> bool {
 
 /// A number in a cell, or a dash where there is none; thousands apart.
 pub fn cell(value: Option<f64>, digits: usize) -> String {
-    let Some(value) = value else { return "–".to_owned() };
+    let Some(value) = value else {
+        return "–".to_owned();
+    };
     let text = format!("{:.digits$}", value.abs());
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
     let mut grouped = String::new();

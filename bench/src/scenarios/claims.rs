@@ -51,7 +51,11 @@ fn one(bench: &mut Bench, strategy: &Strategy) -> Result<()> {
     (strategy.make)(&place, tasks)?;
     bench.server.checkpoint()?;
     let workers = strategy.workers;
-    let (barrier, claims, over) = (Barrier::new(workers + 1), AtomicUsize::new(0), AtomicBool::new(false));
+    let (barrier, claims, over) = (
+        Barrier::new(workers + 1),
+        AtomicUsize::new(0),
+        AtomicBool::new(false),
+    );
     let (seen, waiting, began) = thread::scope(|scope| {
         let threads: Vec<_> = (0..workers)
             .map(|me| {
@@ -81,12 +85,22 @@ fn one(bench: &mut Bench, strategy: &Strategy) -> Result<()> {
     let mut millis: Vec<f64> = seen.iter().flat_map(|seen| seen.millis.clone()).collect();
     millis.sort_by(f64::total_cmp);
     let sum = |of: fn(&Seen) -> usize| seen.iter().map(of).sum::<usize>() as f64;
-    bench.note(NAME, &name, "claims/s", claimed as f64 / clock::seconds(began, ended).max(1e-3));
+    bench.note(
+        NAME,
+        &name,
+        "claims/s",
+        claimed as f64 / clock::seconds(began, ended).max(1e-3),
+    );
     bench.note(NAME, &name, "waiting", waiting);
     bench.note(NAME, &name, "empty", sum(|seen| seen.empty));
     bench.note(NAME, &name, "errors", sum(|seen| seen.errors));
     bench.note(NAME, &name, "rollbacks", rollbacks(&place)?);
-    bench.note(NAME, &name, "two workers", holders.values().filter(|&&n| n > 1).count() as f64);
+    bench.note(
+        NAME,
+        &name,
+        "two workers",
+        holders.values().filter(|&&n| n > 1).count() as f64,
+    );
     bench.note(NAME, &name, "claimed", claimed as f64);
     bench.note(NAME, &name, "tasks", holders.len() as f64);
     bench.note(NAME, &name, "p99 ms", percentile(&millis, 0.99));
@@ -169,7 +183,8 @@ fn sample(
 
 /// The server counts them when a connection ends.
 fn rollbacks(place: &Place) -> Result<f64> {
-    let ours = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+    let ours =
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
                     AND backend_type = 'client backend'";
     for _ in 0..200 {
         if place.number(ours)? == 0.0 {

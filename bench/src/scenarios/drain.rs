@@ -16,7 +16,7 @@ pub fn measure(bench: &mut Bench) -> Result<()> {
     if bench.round % 2 == 1 {
         bare_loop(bench, jobs)?;
     }
-    for contender in bench.contenders.clone() {
+    for contender in bench.present() {
         if let Err(error) = one(bench, contender) {
             eprintln!("  {}: {error:#}", contender.name);
         }
@@ -53,10 +53,20 @@ pub fn counted(
     let jobs = field(&answer, "jobs")?;
     bench.note(scenario, contender, "jobs", jobs);
     bench.note(scenario, contender, "jobs/s", jobs / field(&answer, "seconds")?);
-    bench.note(scenario, contender, "worker µs/job", field(&answer, "cpu_us")? / jobs);
+    bench.note(
+        scenario,
+        contender,
+        "worker µs/job",
+        field(&answer, "cpu_us")? / jobs,
+    );
     bench.note(scenario, contender, "server µs/job", cpu / jobs);
     bench.note(scenario, contender, "WAL B/job", wal / jobs);
-    bench.note(scenario, contender, "peak MiB", field(&answer, "peak_kib")? / 1024.0);
+    bench.note(
+        scenario,
+        contender,
+        "peak MiB",
+        field(&answer, "peak_kib")? / 1024.0,
+    );
     Ok(())
 }
 

@@ -33,7 +33,7 @@ pub fn measure(bench: &mut Bench) -> Result<()> {
             || rate(&bare::bulk(&place, number, batch)?),
         )?;
     }
-    for contender in bench.contenders.clone() {
+    for contender in bench.present() {
         if contender.name == gatun().name {
             continue;
         }
@@ -50,13 +50,23 @@ fn peer(bench: &mut Bench, contender: &'static Contender) -> Result<()> {
     let single = bench.options.size(1_000, 100).to_string();
     let metric = "single, 1 connections jobs/s";
     bench.server.checkpoint()?;
-    bench.note(NAME, contender.name, metric, rate(&contender.call(&place.url, &["single", &single])?)?);
+    bench.note(
+        NAME,
+        contender.name,
+        metric,
+        rate(&contender.call(&place.url, &["single", &single])?)?,
+    );
     for batch in [100, 1_000, 10_000] {
         let number = bench.options.size(contender.bulk, batch).to_string();
         // Others have no call for many at once.
         let answer = contender.call(&place.url, &["bulk", &number, &batch.to_string()])?;
         if answer["jobs"].as_f64() > Some(0.0) {
-            bench.note(NAME, contender.name, &format!("bulk {batch} jobs/s"), rate(&answer)?);
+            bench.note(
+                NAME,
+                contender.name,
+                &format!("bulk {batch} jobs/s"),
+                rate(&answer)?,
+            );
         }
     }
     Ok(())
@@ -90,4 +100,3 @@ fn by_turns(
 fn rate(answer: &Value) -> Result<f64> {
     Ok(field(answer, "jobs")? / field(answer, "seconds")?)
 }
-

@@ -12,12 +12,13 @@ use std::time::Duration;
 const NAME: &str = "idle";
 
 /// Those of this database that are not about the counting itself.
-const CALLS: &str = "SELECT coalesce(sum(calls), 0) FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid
+const CALLS: &str =
+    "SELECT coalesce(sum(calls), 0) FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid
     WHERE datname LIKE 'bench_%' AND query NOT LIKE '%pg_stat_statements%'";
 
 pub fn measure(bench: &mut Bench) -> Result<()> {
     let server = Server::start_counting()?;
-    for contender in bench.contenders.clone() {
+    for contender in bench.present() {
         if let Err(error) = one(bench, &server, contender) {
             eprintln!("  {}: {error:#}", contender.name);
         }
@@ -43,7 +44,12 @@ fn one(bench: &mut Bench, server: &Server, contender: &'static Contender) -> Res
     let cpu = server.cpu()? - cpu;
     let answer = contender.answer(child, &args)?;
     bench.note(NAME, contender.name, "statements/s", calls / watched);
-    bench.note(NAME, contender.name, "worker % of a core", field(&answer, "cpu_us")? / seconds / 1e4);
+    bench.note(
+        NAME,
+        contender.name,
+        "worker % of a core",
+        field(&answer, "cpu_us")? / seconds / 1e4,
+    );
     bench.note(NAME, contender.name, "server % of a core", cpu / watched / 1e4);
     Ok(())
 }

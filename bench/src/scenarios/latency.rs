@@ -7,7 +7,7 @@ use anyhow::Result;
 const NAME: &str = "latency";
 
 pub fn measure(bench: &mut Bench) -> Result<()> {
-    for contender in bench.contenders.clone() {
+    for contender in bench.present() {
         if let Err(error) = one(bench, contender) {
             eprintln!("  {}: {error:#}", contender.name);
         }

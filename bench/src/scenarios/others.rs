@@ -35,11 +35,21 @@ where
     gatun().call(url, &["setup"])?;
     let began = clock::now();
     gatun().call(url, &["enqueue", &jobs.to_string()])?;
-    bench.note(NAME, name, "bulk 10000 jobs/s", jobs as f64 / clock::seconds(began, clock::now()));
+    bench.note(
+        NAME,
+        name,
+        "bulk 10000 jobs/s",
+        jobs as f64 / clock::seconds(began, clock::now()),
+    );
     let answer = gatun().call(url, &["drain", &jobs.to_string()])?;
     let done = completed(&mut db.connect())?;
     ensure!(done == jobs as i64, "{name}: {done} of {jobs} jobs are completed");
     bench.note(NAME, name, "jobs/s", jobs as f64 / field(&answer, "seconds")?);
-    bench.note(NAME, name, "worker µs/job", field(&answer, "cpu_us")? / jobs as f64);
+    bench.note(
+        NAME,
+        name,
+        "worker µs/job",
+        field(&answer, "cpu_us")? / jobs as f64,
+    );
     Ok(())
 }

@@ -22,7 +22,11 @@ const PASSED: &str = "SELECT pg_total_relation_size('jobs_new') + pg_total_relat
 const KEPT: &str = "SELECT pg_total_relation_size('jobs') + pg_total_relation_size('jobs_finished')";
 
 pub fn measure(bench: &mut Bench) -> Result<()> {
-    let rate = bench.figures.latest("drain", "gatun", "jobs/s").context("no drain")? / 2.0;
+    let rate = bench
+        .figures
+        .latest("drain", "gatun", "jobs/s")
+        .context("no drain")?
+        / 2.0;
     let seconds = (bench.options.scale * 20.0).max(3.0);
     let place = bench.server.place()?;
     gatun().call(&place.url, &["setup"])?;
@@ -37,7 +41,12 @@ pub fn measure(bench: &mut Bench) -> Result<()> {
     for (field_name, metric) in [("p50_ms", "p50 ms"), ("p99_ms", "p99 ms"), ("max_ms", "max ms")] {
         bench.note(NAME, "gatun", metric, field(&answer, field_name)?);
     }
-    bench.note(NAME, "gatun", "worker µs/job", field(&answer, "cpu_us")? / jobs as f64);
+    bench.note(
+        NAME,
+        "gatun",
+        "worker µs/job",
+        field(&answer, "cpu_us")? / jobs as f64,
+    );
     bench.note(NAME, "gatun", "hot tables at half time MiB", middle / 1_048_576.0);
     bench.note(NAME, "gatun", "hot tables at the end MiB", end / 1_048_576.0);
     bench.note(NAME, "gatun", "kept B/job", place.number(KEPT)? / jobs as f64);

@@ -32,7 +32,9 @@ async fn perform(_: Nothing) -> Result<(), BoxDynError> {
 }
 
 fn task() -> Nothing {
-    Nothing { padding: protocol::padding() }
+    Nothing {
+        padding: protocol::padding(),
+    }
 }
 
 fn config() -> Config {
@@ -65,7 +67,10 @@ fn main() -> Result<()> {
     match (verb.as_str(), numbers.as_slice()) {
         ("setup", []) => {
             runtime.block_on(setup(&pool))?;
-            protocol::say_setup("0.6.0", "6 workers of 8 tasks each, notifications, buffers of 100");
+            protocol::say_setup(
+                "0.6.0",
+                "6 workers of 8 tasks each, notifications, buffers of 100",
+            );
         }
         ("enqueue", &[jobs]) => bulk(&storage, &pool, jobs, 1_000)?,
         ("bulk", &[jobs, batch]) => bulk(&storage, &pool, jobs, batch)?,
@@ -100,7 +105,11 @@ fn main() -> Result<()> {
                 let called = Instant::now();
                 storage.push_with_conn(conn, task())?;
                 let returned = Instant::now();
-                all.push(Sample { called, returned, began: begun.recv()? });
+                all.push(Sample {
+                    called,
+                    returned,
+                    began: begun.recv()?,
+                });
             }
             protocol::say_latency(&all);
         }

@@ -4,7 +4,9 @@
 use anyhow::Result;
 use diesel::prelude::*;
 use diesel::r2d2::{ConnectionManager, Pool};
-use fang::{FangError, Queue, Queueable, Runnable, SleepParams, WorkerPool, run_migrations_postgres, typetag};
+use fang::{
+    FangError, Queue, Queueable, Runnable, SleepParams, WorkerPool, run_migrations_postgres, typetag,
+};
 use protocol::Sample;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,7 +38,9 @@ impl Runnable for Nothing {
 }
 
 fn task() -> Nothing {
-    Nothing { padding: protocol::padding() }
+    Nothing {
+        padding: protocol::padding(),
+    }
 }
 
 fn start(queue: &Queue) {
@@ -55,7 +59,9 @@ fn start(queue: &Queue) {
 
 fn insert(queue: &Queue, jobs: usize) -> Result<()> {
     for _ in 0..jobs {
-        queue.insert_task(&task()).map_err(|error| anyhow::anyhow!("{error:?}"))?;
+        queue
+            .insert_task(&task())
+            .map_err(|error| anyhow::anyhow!("{error:?}"))?;
     }
     Ok(())
 }
@@ -69,7 +75,10 @@ fn main() -> Result<()> {
     match (verb.as_str(), numbers.as_slice()) {
         ("setup", []) => {
             run_migrations_postgres(&mut *pool.get()?).map_err(|error| anyhow::anyhow!("{error}"))?;
-            protocol::say_setup("0.11.0", "blocking, 8 workers that sleep 5 to 50 ms when there is nothing");
+            protocol::say_setup(
+                "0.11.0",
+                "blocking, 8 workers that sleep 5 to 50 ms when there is nothing",
+            );
         }
         // It has no call for many, so eight threads at once.
         ("enqueue", &[jobs]) => {
@@ -81,7 +90,9 @@ fn main() -> Result<()> {
                         scope.spawn(move || insert(queue, jobs / 8 + usize::from(at < jobs % 8)))
                     })
                     .collect();
-                threads.into_iter().try_for_each(|thread| thread.join().expect("a thread that ends"))
+                threads
+                    .into_iter()
+                    .try_for_each(|thread| thread.join().expect("a thread that ends"))
             })?;
             protocol::say_rate(jobs, began);
         }
@@ -115,7 +126,11 @@ fn main() -> Result<()> {
                 let called = Instant::now();
                 insert(&queue, 1)?;
                 let returned = Instant::now();
-                all.push(Sample { called, returned, began: begun.recv()? });
+                all.push(Sample {
+                    called,
+                    returned,
+                    began: begun.recv()?,
+                });
             }
             protocol::say_latency(&all);
             std::process::exit(0);

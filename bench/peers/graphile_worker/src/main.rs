@@ -3,8 +3,8 @@
 
 use anyhow::Result;
 use graphile_worker::{
-    IntoTaskHandlerResult, JobSpec, LocalQueueConfig, TaskHandler, Worker, WorkerContext, WorkerContextExt, WorkerOptions,
-    WorkerUtils,
+    IntoTaskHandlerResult, JobSpec, LocalQueueConfig, TaskHandler, Worker, WorkerContext, WorkerContextExt,
+    WorkerOptions, WorkerUtils,
 };
 use protocol::Sample;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,10 @@ struct Nothing {
 
 impl Nothing {
     fn new() -> Self {
-        Nothing { n: 0, padding: protocol::padding() }
+        Nothing {
+            n: 0,
+            padding: protocol::padding(),
+        }
     }
 }
 
@@ -82,7 +85,10 @@ fn start(worker: Worker) -> (Arc<Worker>, tokio::task::JoinHandle<()>) {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let pool = PgPoolOptions::new().max_connections(20).connect(&protocol::url()).await?;
+    let pool = PgPoolOptions::new()
+        .max_connections(20)
+        .connect(&protocol::url())
+        .await?;
     let utils = WorkerUtils::new(pool.clone(), "graphile_worker".to_string());
     let (verb, numbers) = protocol::verb();
     let spec = JobSpec::default();
@@ -127,10 +133,21 @@ async fn main() -> Result<()> {
             for n in 0..samples {
                 tokio::time::sleep(protocol::pause(n)).await;
                 let called = Instant::now();
-                utils.add_job(Timed { padding: protocol::padding() }, spec.clone()).await?;
+                utils
+                    .add_job(
+                        Timed {
+                            padding: protocol::padding(),
+                        },
+                        spec.clone(),
+                    )
+                    .await?;
                 let returned = Instant::now();
                 let began = begun.recv().await.expect("a job that begins");
-                all.push(Sample { called, returned, began });
+                all.push(Sample {
+                    called,
+                    returned,
+                    began,
+                });
             }
             protocol::say_latency(&all);
             worker.request_shutdown();
@@ -154,7 +171,9 @@ async fn bulk(utils: &WorkerUtils, jobs: usize, batch: usize) -> Result<()> {
     let spec = JobSpec::default();
     let began = Instant::now();
     for at in (0..jobs).step_by(batch) {
-        let all: Vec<(Nothing, &JobSpec)> = (at..jobs.min(at + batch)).map(|_| (Nothing::new(), &spec)).collect();
+        let all: Vec<(Nothing, &JobSpec)> = (at..jobs.min(at + batch))
+            .map(|_| (Nothing::new(), &spec))
+            .collect();
         utils.add_jobs::<Nothing>(&all).await?;
     }
     protocol::say_rate(jobs, began);
@@ -162,5 +181,9 @@ async fn bulk(utils: &WorkerUtils, jobs: usize, batch: usize) -> Result<()> {
 }
 
 async fn left(pool: &PgPool) -> Result<i64> {
-    Ok(sqlx::query_scalar("SELECT count(*) FROM graphile_worker._private_jobs").fetch_one(pool).await?)
+    Ok(
+        sqlx::query_scalar("SELECT count(*) FROM graphile_worker._private_jobs")
+            .fetch_one(pool)
+            .await?,
+    )
 }

@@ -24,7 +24,12 @@ pub fn padding() -> String {
 pub fn cpu_us() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
-    let ticks = |at: usize| fields.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
+    let ticks = |at: usize| {
+        fields
+            .get(at)
+            .and_then(|text| text.parse::<f64>().ok())
+            .unwrap_or(0.0)
+    };
     (ticks(11) + ticks(12)) * 10_000.0
 }
 
@@ -32,7 +37,13 @@ fn peak_kib() -> u64 {
     fs::read_to_string("/proc/self/status")
         .unwrap_or_default()
         .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok())
+        .find_map(|line| {
+            line.strip_prefix("VmHWM:")?
+                .trim()
+                .strip_suffix(" kB")?
+                .parse()
+                .ok()
+        })
         .unwrap_or(0)
 }
 
@@ -43,7 +54,10 @@ pub fn say_setup(version: &str, setting: &str) {
 
 /// The answer to `enqueue`, `single` and `bulk`.
 pub fn say_rate(jobs: usize, began: Instant) {
-    println!("{{\"jobs\":{jobs},\"seconds\":{}}}", began.elapsed().as_secs_f64());
+    println!(
+        "{{\"jobs\":{jobs},\"seconds\":{}}}",
+        began.elapsed().as_secs_f64()
+    );
 }
 
 /// The answer to a `bulk` by a queue that has no call for many jobs.
@@ -109,7 +123,10 @@ fn sorted(samples: &[Sample], from: fn(&Sample) -> Instant) -> Vec<f64> {
 
 fn percentile(sorted: &[f64], share: f64) -> f64 {
     let at = (sorted.len() as f64 * share).ceil() as usize;
-    sorted.get(at.clamp(1, sorted.len().max(1)) - 1).copied().unwrap_or(0.0)
+    sorted
+        .get(at.clamp(1, sorted.len().max(1)) - 1)
+        .copied()
+        .unwrap_or(0.0)
 }
 
 /// 30 to 80 ms, different each time.

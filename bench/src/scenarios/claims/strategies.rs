@@ -48,20 +48,44 @@ macro_rules! strategy {
 
 pub const STRATEGIES: &[Strategy] = &[
     strategy!("1", "min(id)", "READ COMMITTED", make, minimum),
-    strategy!("2", "min(id), condition repeated", "READ COMMITTED", make, minimum_twice),
+    strategy!(
+        "2",
+        "min(id), condition repeated",
+        "READ COMMITTED",
+        make,
+        minimum_twice
+    ),
     strategy!("3", "FOR UPDATE", "READ COMMITTED", make, for_update),
     strategy!("4", "FOR UPDATE NOWAIT", "READ COMMITTED", make, nowait),
     strategy!("5", "FOR UPDATE SKIP LOCKED", "READ COMMITTED", make, skip_locked),
-    strategy!("5", "SKIP LOCKED, one statement", "READ COMMITTED", make, skip_locked_at_once),
+    strategy!(
+        "5",
+        "SKIP LOCKED, one statement",
+        "READ COMMITTED",
+        make,
+        skip_locked_at_once
+    ),
     strategy!("6", "slots: id mod n", "READ COMMITTED", make_slots, slots),
     strategy!("7", "Gatun's claim", "READ COMMITTED", make_jobs, gatun_one),
     Strategy {
         workers: 1,
-        ..strategy!("7", "Gatun's claim, as its worker claims", "READ COMMITTED", make_jobs, gatun_many)
+        ..strategy!(
+            "7",
+            "Gatun's claim, as its worker claims",
+            "READ COMMITTED",
+            make_jobs,
+            gatun_many
+        )
     },
     strategy!("1", "min(id)", "REPEATABLE READ", make, minimum),
     strategy!("3", "FOR UPDATE", "REPEATABLE READ", make, for_update),
-    strategy!("5", "FOR UPDATE SKIP LOCKED", "REPEATABLE READ", make, skip_locked),
+    strategy!(
+        "5",
+        "FOR UPDATE SKIP LOCKED",
+        "REPEATABLE READ",
+        make,
+        skip_locked
+    ),
     strategy!("1", "min(id)", "SERIALIZABLE", make, minimum),
     strategy!("3", "FOR UPDATE", "SERIALIZABLE", make, for_update),
     strategy!("5", "FOR UPDATE SKIP LOCKED", "SERIALIZABLE", make, skip_locked),
@@ -158,7 +182,9 @@ fn skip_locked_at_once(_: &mut PgConnection, me: usize) -> Result<Claim> {
 fn locking(me: usize, lock: fn(&mut PgConnection) -> QueryResult<Option<i64>>) -> Claim {
     Box::new(move |conn| {
         conn.transaction(|conn| {
-            let Some(id) = lock(conn)? else { return Ok(Vec::new()) };
+            let Some(id) = lock(conn)? else {
+                return Ok(Vec::new());
+            };
             Take { me: me as i64, id }.execute(conn)?;
             Ok(vec![id])
         })
