@@ -89,6 +89,18 @@ pub fn claim<C: JobConnection>(
     if transaction_depth(conn) > 0 {
         return Err(JobError::InTransaction);
     }
+    claim_inside(conn, request)
+}
+
+/// As [`claim`], inside a transaction that does nothing else and is committed before the jobs are performed: for a worker
+/// behind a proxy that pools transactions, where a statement and its preparation must not be torn apart.
+///
+/// # Errors
+/// An error of the database.
+pub fn claim_inside<C: JobConnection>(
+    conn: &mut C,
+    request: &ClaimRequest<'_>,
+) -> Result<Vec<ClaimedJob>, JobError> {
     if request.limit <= 0 {
         return Ok(Vec::new());
     }

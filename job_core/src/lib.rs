@@ -33,7 +33,9 @@ mod status;
 mod worker_row;
 
 pub use backend::{JobBackend, JobConnection};
-pub use claim::{ClaimRequest, ClaimedJob, Ticket, claim, complete_all, completed, lanes, release_all};
+pub use claim::{
+    ClaimRequest, ClaimedJob, Ticket, claim, claim_inside, complete_all, completed, lanes, release_all,
+};
 pub use error::{EnqueueError, JobError};
 pub use job::{Counts, Failure, Job, JobFilter};
 pub use job_db::{

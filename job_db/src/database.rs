@@ -54,6 +54,15 @@ pub trait Database: Backend + sealed::Sealed + Sized + 'static {
     where
         C: LoadConnection<Backend = Self>;
 
+    /// The same for one transaction, which runs behind a proxy that pools transactions: what is set on a session there stays
+    /// with the server's session, which others get next.
+    fn prepare_transaction<C>(_conn: &mut C, _statement_timeout: Duration) -> QueryResult<()>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Ok(())
+    }
+
     /// Gives a session that belongs to jobs what it lacks for use beside others; on SQLite, that it waits for a lock.
     fn prepare_shared<C>(_conn: &mut C) -> QueryResult<()>
     where

@@ -85,6 +85,17 @@ impl Database for Pg {
         ))
     }
 
+    fn prepare_transaction<C>(conn: &mut C, statement_timeout: Duration) -> QueryResult<()>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let millis = statement_timeout.as_millis().max(1);
+        conn.batch_execute(&format!(
+            "SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+             SET LOCAL statement_timeout = {millis}; SET LOCAL lock_timeout = {millis}"
+        ))
+    }
+
     fn write_transaction<C, T, E>(conn: &mut C, work: impl FnOnce(&mut C) -> Result<T, E>) -> Result<T, E>
     where
         C: LoadConnection<Backend = Self>,

@@ -59,8 +59,12 @@ where
             next = if full { None } else { done.try_recv().ok() };
         }
         record_completions(&mut session, completions, hands, tally);
+        let scheduled = !others.is_empty();
         for (ticket, kind, outcome) in others {
             record_one(&mut session, &ticket, &kind, &outcome, hands, tally);
+        }
+        if scheduled {
+            team.call_housekeeper();
         }
         release(&mut session, &unstarted, hands, tally);
     }

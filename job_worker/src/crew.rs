@@ -25,6 +25,7 @@ struct Crew {
     heart: JoinHandle<()>,
     completer: JoinHandle<()>,
     performers: Vec<JoinHandle<()>>,
+    fetcher: JoinHandle<()>,
     others: Vec<JoinHandle<()>>,
 }
 
@@ -44,12 +45,14 @@ where
     })?;
     while !team.stop.wait_for(Level::Stopping, Duration::from_secs(3600)) {}
     let deadline = Instant::now() + team.options.grace;
-    team.stopping.store(true, Ordering::Relaxed);
     let _ = team.wakes.0.try_send(());
+    team.call_housekeeper();
 
     let in_time = await_end(team, &crew.performers, deadline, Duration::ZERO);
-    team.flushing.store(true, Ordering::Release);
     let last = Instant::now() + LAST_FLUSH;
+    // The fetcher hands back what no thread has taken up; the completer must not end before it.
+    await_end(team, std::slice::from_ref(&crew.fetcher), last, LAST_FLUSH);
+    team.flushing.store(true, Ordering::Release);
     let flushed = if in_time { deadline.max(last) } else { last };
     await_end(team, std::slice::from_ref(&crew.completer), flushed, LAST_FLUSH);
     let abandoned = team.hands.count();
@@ -106,13 +109,14 @@ where
         others.push(spawn(team, "listener", listener::listen)?);
     }
     // It has the only sender of jobs: when it ends, the performers do, and then the completer.
-    others.push(spawn(team, "fetcher", move |team| {
+    let fetcher = spawn(team, "fetcher", move |team| {
         fetcher::fetch(team, (jobs_in, jobs_out), &done_in, until_idle)
-    })?);
+    })?;
     Ok(Crew {
         heart,
         completer,
         performers,
+        fetcher,
         others,
     })
 }

@@ -2,15 +2,14 @@ use crate::options::jittered;
 use crate::report::add;
 use crate::session::Session;
 use crate::silence::Silence;
-use crate::stop::Level;
 use crate::team::Team;
 use diesel::r2d2::R2D2Connection;
 use job_core::{JobConnection, JobError, Status, housekeeping, release_all};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// How long to sleep when nothing is due.
-const PROMOTE_EVERY: Duration = Duration::from_millis(500);
+/// How long to sleep at most: another process may have scheduled a job that is due sooner than the next one known.
+const PROMOTE_EVERY: Duration = Duration::from_secs(1);
 const RECLAIM_EVERY: Duration = Duration::from_secs(15);
 const PRUNE_EVERY: Duration = Duration::from_secs(60);
 
@@ -18,6 +17,9 @@ const PRUNE_EVERY: Duration = Duration::from_secs(60);
 const PROMOTE_BATCH: i64 = 1_000;
 const RESCUE_BATCH: i64 = 100;
 const PRUNE_BATCH: i64 = 1_000;
+
+/// How many batches the pruner takes before it lets the other tasks have their turn.
+const PRUNE_TURN: usize = 10;
 
 /// How many batches in a row the pruner looks at in vain before it leaves the rest for another time.
 const PRUNE_PATIENCE: u32 = 3;
@@ -43,6 +45,10 @@ impl Timer {
         }
         up
     }
+
+    fn hurry(&mut self) {
+        self.next = Instant::now();
+    }
 }
 
 /// Keeps house until a stop.
@@ -61,17 +67,22 @@ where
     let mut reclaim = Timer::new(RECLAIM_EVERY);
     let mut prune = Timer::new(PRUNE_EVERY);
     while team.stop.is_running() {
-        house.promote();
+        let mut pause = jittered(PROMOTE_EVERY);
+        if let Some(due) = house.promote() {
+            pause = pause.min(due);
+        }
         if rescue.is_up() {
             house.rescue();
         }
         if reclaim.is_up() || team.hands.in_doubt() {
             house.hand_back_lost_claims();
         }
-        if prune.is_up() {
-            house.prune();
+        if prune.is_up() && house.prune() {
+            prune.hurry();
+            continue;
         }
-        team.stop.wait_for(Level::Stopping, jittered(PROMOTE_EVERY));
+        // Ends early when a retry was scheduled here, and at a stop.
+        let _ = team.house_calls.1.recv_timeout(pause);
     }
 }
 
@@ -99,18 +110,21 @@ where
         }
     }
 
-    fn promote(&mut self) {
+    /// Promotes what is due, and gives how long it is until the next one is.
+    fn promote(&mut self) -> Option<Duration> {
         while self.team.stop.is_running() {
-            let Some(moved) = self.call("promote", |conn| housekeeping::promote(conn, PROMOTE_BATCH)) else {
-                return;
-            };
-            if moved > 0 {
-                self.team.wake_for_news();
+            let due = self.call("promote", housekeeping::next_due)?;
+            if due != Some(Duration::ZERO) {
+                return due;
             }
-            if (moved as i64) < PROMOTE_BATCH {
-                return;
+            let moved = self.call("promote", |conn| housekeeping::promote(conn, PROMOTE_BATCH))?;
+            if moved == 0 {
+                // Another worker has the rows.
+                return None;
             }
+            self.team.wake_for_news();
         }
+        None
     }
 
     /// Declares workers dead that have been silent for long by the database's clock, *and* for a beat of our own time; then
@@ -165,18 +179,24 @@ where
         }
     }
 
-    fn prune(&mut self) {
+    /// Prunes for a turn, and gives whether there may be more.
+    fn prune(&mut self) -> bool {
         let Some(age) = self.team.options.prune_after else {
-            return;
+            return false;
         };
+        let mut turn = 0;
         for status in [Status::Completed, Status::Failed, Status::Cancelled] {
             let mut in_vain = 0;
-            while self.team.stop.is_running() && in_vain < PRUNE_PATIENCE {
+            while in_vain < PRUNE_PATIENCE {
+                if turn == PRUNE_TURN || !self.team.stop.is_running() {
+                    return true;
+                }
+                turn += 1;
                 let after = self.prune_cursors.get(&status).copied().unwrap_or(0);
                 let Some(pruned) = self.call("prune", |conn| {
                     housekeeping::prune(conn, status, age, after, PRUNE_BATCH)
                 }) else {
-                    return;
+                    return false;
                 };
                 in_vain = if pruned.removed > 0 { 0 } else { in_vain + 1 };
                 match pruned.next {
@@ -188,5 +208,6 @@ where
                 }
             }
         }
+        false
     }
 }

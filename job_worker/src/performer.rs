@@ -22,7 +22,7 @@ where
             let began = Instant::now();
             let outcome = team
                 .registry
-                .perform(&job, &team.context, &team.pool, &team.stopping);
+                .perform(&job, &team.context, &team.pool, team.stop.stopping());
             team.window.learn(began.elapsed(), job.args.0.len());
             Done::Performed(ticket, job.kind, outcome)
         } else {

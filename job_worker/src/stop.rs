@@ -1,4 +1,5 @@
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How far a stop has come.
@@ -15,31 +16,57 @@ pub(crate) enum Level {
 /// Stops a worker from another thread: the first call lets running jobs end within the grace time, a second one waits no
 /// longer.
 #[derive(Clone, Debug)]
-pub struct StopHandle(Arc<(Mutex<Level>, Condvar)>);
+pub struct StopHandle(Arc<State>);
+
+#[derive(Debug)]
+struct State {
+    level: Mutex<Level>,
+    raised: Condvar,
+    /// Whether a stop was asked for, in the form that jobs look at.
+    stopping: AtomicBool,
+}
 
 impl StopHandle {
     pub(crate) fn new() -> Self {
-        StopHandle(Arc::new((Mutex::new(Level::Running), Condvar::new())))
+        StopHandle(Arc::new(State {
+            level: Mutex::new(Level::Running),
+            raised: Condvar::new(),
+            stopping: AtomicBool::new(false),
+        }))
     }
 
     /// Asks the worker to stop; called again, to stop now.
     pub fn stop(&self) {
-        let mut current = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *current = match *current {
+        self.raise(|level| match level {
             Level::Running => Level::Stopping,
             _ => Level::Now,
-        };
-        self.0.1.notify_all();
+        });
     }
 
     pub(crate) fn raise_to(&self, level: Level) {
-        let mut current = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *current = level.max(*current);
-        self.0.1.notify_all();
+        self.raise(|current| level.max(current));
+    }
+
+    fn raise(&self, change: impl FnOnce(Level) -> Level) {
+        let mut current = self.lock();
+        *current = change(*current);
+        self.0
+            .stopping
+            .store(*current > Level::Running, Ordering::Release);
+        self.0.raised.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Level> {
+        self.0.level.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a stop was asked for, for jobs.
+    pub(crate) fn stopping(&self) -> &AtomicBool {
+        &self.0.stopping
     }
 
     pub(crate) fn level(&self) -> Level {
-        *self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.lock()
     }
 
     pub(crate) fn is_running(&self) -> bool {
@@ -49,7 +76,7 @@ impl StopHandle {
     /// Waits until the level is reached, at most so long, and gives whether it was.
     pub(crate) fn wait_for(&self, level: Level, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
-        let mut current = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.lock();
         while *current < level {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -57,7 +84,7 @@ impl StopHandle {
             }
             current = self
                 .0
-                .1
+                .raised
                 .wait_timeout(current, left)
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;

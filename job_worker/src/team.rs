@@ -21,8 +21,6 @@ pub(crate) struct Team<C: R2D2Connection + 'static, X> {
     pub(crate) pool: JobPool<C>,
     pub(crate) kinds: Vec<String>,
     pub(crate) stop: StopHandle,
-    /// The same as `stop`, in the form that jobs look at.
-    pub(crate) stopping: AtomicBool,
     /// Set when the completer should end as soon as it has nothing to record.
     pub(crate) flushing: AtomicBool,
     /// Raised when all but the heart have ended.
@@ -41,6 +39,8 @@ pub(crate) struct Team<C: R2D2Connection + 'static, X> {
     pub(crate) news: AtomicBool,
     /// Ends the fetcher's wait.
     pub(crate) wakes: (Sender<()>, Receiver<()>),
+    /// Ends the housekeeper's sleep.
+    pub(crate) house_calls: (Sender<()>, Receiver<()>),
 }
 
 impl<C, X> Team<C, X>
@@ -65,6 +65,11 @@ impl<C: R2D2Connection + 'static, X> Team<C, X> {
         if unperformed * 2 <= self.window.size() || unperformed < self.options.threads {
             let _ = self.wakes.0.try_send(());
         }
+    }
+
+    /// Tells the housekeeper that a job was scheduled.
+    pub(crate) fn call_housekeeper(&self) {
+        let _ = self.house_calls.0.try_send(());
     }
 
     /// Tells the fetcher that there may be new jobs.

@@ -261,7 +261,6 @@ where
             context,
             kinds,
             stop,
-            stopping: AtomicBool::new(false),
             flushing: AtomicBool::new(false),
             end: StopHandle::new(),
             hands: Hands::default(),
@@ -271,6 +270,7 @@ where
             listening: AtomicBool::new(false),
             news: AtomicBool::new(false),
             wakes: bounded(1),
+            house_calls: bounded(1),
         });
         let report = crew::work(&team, row, until_idle)?;
         log::info!("gatun: worker stopped: {report}");

@@ -3,6 +3,7 @@
 
 #[path = "only/source.rs"]
 mod source;
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod tools;
 
 #[cfg(feature = "postgres")]

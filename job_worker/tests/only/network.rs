@@ -159,8 +159,9 @@ fn a_stop_ends_while_the_database_does_not_answer() {
         proxy.swallowed() >= links.min(3)
     });
     started.handle.stop();
+    // The answer to the completion may have been the first one that was lost.
     let report = started.stop();
-    assert_eq!(report.completed, 1);
+    assert_eq!(report.completed + report.abandoned, 1);
     db.assert_invariants();
 }
 
