@@ -85,6 +85,7 @@ fn machine(bench: &Bench) -> Result<Vec<(&'static str, String)>> {
         .unwrap_or(0.0)
         / 1_048_576.0;
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let kernel = kernel.split('.').take(2).collect::<Vec<_>>().join(".");
     let says = |program: &str, args: &[&str]| {
         let output = Command::new(program).args(args).output().ok()?;
         Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())

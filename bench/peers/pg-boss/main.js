@@ -34,7 +34,8 @@ switch (verb) {
   case "setup":
     await boss.createQueue("nothing", { notify: true });
     await boss.createQueue("timed", { notify: true });
-    say({ version: "12.38.0", setting: `2 workers with batches of ${BATCH} and bursts, notifications` });
+    // Its package asks for Node 22.12.
+    say({ version: `12.38.0 on Node ${process.versions.node}`, setting: `2 workers with batches of ${BATCH} and bursts, notifications` });
     break;
   case "enqueue":
     await rate(number, () => inBatches(number, 10_000, insert));
