@@ -15,7 +15,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Reads the arguments; `None` where the command asks for help or for the list of scenarios.
+    /// Reads the arguments.
     pub fn parse(args: &[&str]) -> Result<Self> {
         let mut options = Options {
             only: Vec::new(),

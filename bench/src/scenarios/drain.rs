@@ -13,7 +13,7 @@ const NAME: &str = "drain";
 pub fn measure(bench: &mut Bench) -> Result<()> {
     let jobs = bench.options.size(gatun().drain, 1_000);
     // First or second by turns, so that neither always has the fresher server.
-    if bench.round % 2 == 1 {
+    if !bench.round.is_multiple_of(2) {
         bare_loop(bench, jobs)?;
     }
     for contender in bench.present() {
@@ -21,7 +21,7 @@ pub fn measure(bench: &mut Bench) -> Result<()> {
             eprintln!("  {}: {error:#}", contender.name);
         }
     }
-    if bench.round % 2 == 0 {
+    if bench.round.is_multiple_of(2) {
         bare_loop(bench, jobs)?;
     }
     Ok(())
