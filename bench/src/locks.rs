@@ -1,7 +1,7 @@
 //! How fast a lock is taken and given back, beside a bare loop of `SELECT … FOR UPDATE` on the same row, interleaved in one
 //! run.
 
-use crate::median;
+use crate::figures::median;
 use anyhow::{Result, ensure};
 use diesel::prelude::*;
 use job_lock::{Lock, LockError};
@@ -36,7 +36,7 @@ pub(crate) fn locks(acquisitions: usize, rounds: usize) -> Result<()> {
                 Ok(())
             })?);
         }
-        let (ours, bare) = (median(ours), median(bare));
+        let (ours, bare) = (median(&ours).unwrap_or(0.0), median(&bare).unwrap_or(0.0));
         println!(
             "{threads} at once, {acquisitions} acquisitions, medians of {rounds}: \
              synchronize {ours:.0}/s, bare loop {bare:.0}/s, ratio {:.2}",

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p bench -- parallel [rounds]` takes about two minutes for 3 rounds.
 
-use crate::median;
+use crate::figures::median;
 use anyhow::{Context, Result, ensure};
 use crossbeam_channel::bounded;
 use job_worker::InParallel;
@@ -102,9 +102,10 @@ fn compare(
     }
     let own = own.as_secs_f64() * items as f64 / threads as f64;
     let per_item = |seconds: f64| seconds * 1e9 / items as f64;
-    let ours = median(took[0].clone());
+    let median = |values: &[f64]| median(values).unwrap_or(f64::NAN);
+    let ours = median(&took[0]);
     for (at, (name, _)) in WAYS.iter().enumerate() {
-        let (took, used) = (median(took[at].clone()), median(used[at].clone()));
+        let (took, used) = (median(&took[at]), median(&used[at]));
         println!(
             "  {name:<34} {took:>7.3} s  {:>6.0} ns/item over  {:>6.0} ns/item of processor  {:>6.2} x ours",
             per_item(took - own),

@@ -3,7 +3,7 @@
 //! `cargo run --release -p bench -- partition [rows] [rounds] [batch] [cover]` starts a private PostgreSQL with default durability.
 //! Each worker is a process.
 
-use crate::median;
+use crate::figures::median;
 use anyhow::{Result, ensure};
 use diesel::prelude::*;
 use diesel::r2d2::ConnectionManager;
@@ -96,7 +96,7 @@ pub(crate) fn partition(rows: usize, rounds: usize, batch: usize, cover: Option<
             rates[number].push(rate);
         }
     }
-    let medians: Vec<f64> = rates.into_iter().map(median).collect();
+    let medians: Vec<f64> = rates.iter().map(|rates| median(rates).unwrap_or(0.0)).collect();
     println!("{rows} rows, batch {batch}, medians of {rounds}:");
     for ((name, _), rate) in ways.iter().zip(&medians) {
         println!("  {name:<20} {rate:>9.0} rows/s  ratio {:.2}", rate / medians[0]);

@@ -1,0 +1,88 @@
+//! The jobs that the benchmark enqueues, and where they leave their traces.
+
+use crate::clock;
+use anyhow::Result;
+use job_core::{Perform, Run};
+use job_worker::StopHandle;
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// What the jobs of one process share.
+#[derive(Debug, Default)]
+pub struct Desk {
+    performed: AtomicU64,
+    /// Stop the worker after so many jobs; 0 for never.
+    pub stop_after: AtomicU64,
+    pub stop: OnceLock<StopHandle>,
+    /// (what the job carries, when it began), of [`Timed`].
+    begun: Mutex<Vec<(u64, u64)>>,
+}
+
+impl Desk {
+    /// All that has begun until now.
+    pub fn begun(&self) -> Vec<(u64, u64)> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A job that does nothing, with about 100 bytes of arguments.
+#[derive(Serialize, Deserialize)]
+pub struct Nothing {
+    pub padding: String,
+}
+
+impl Nothing {
+    pub fn new() -> Self {
+        Nothing {
+            padding: "x".repeat(86),
+        }
+    }
+}
+
+impl Perform for Nothing {
+    const KIND: &'static str = "nothing";
+    type Context = Arc<Desk>;
+    type Output = ();
+
+    fn perform(&self, run: &Run<'_, Arc<Desk>>) -> Result<()> {
+        let desk = run.context();
+        let stop_after = desk.stop_after.load(Ordering::Relaxed);
+        if stop_after > 0
+            && desk.performed.fetch_add(1, Ordering::Relaxed) + 1 == stop_after
+            && let Some(stop) = desk.stop.get()
+        {
+            stop.stop();
+        }
+        Ok(())
+    }
+}
+
+/// A job that notes when it began. It carries a number, or the time of its enqueue call.
+#[derive(Serialize, Deserialize)]
+pub struct Timed {
+    pub carried: u64,
+    pub padding: String,
+}
+
+impl Timed {
+    pub fn new(carried: u64) -> Self {
+        Timed {
+            carried,
+            padding: "x".repeat(60),
+        }
+    }
+}
+
+impl Perform for Timed {
+    const KIND: &'static str = "timed";
+    type Context = Arc<Desk>;
+    type Output = ();
+
+    fn perform(&self, run: &Run<'_, Arc<Desk>>) -> Result<()> {
+        let began = clock::now();
+        let mut begun = run.context().begun.lock().unwrap_or_else(PoisonError::into_inner);
+        begun.push((self.carried, began));
+        Ok(())
+    }
+}
