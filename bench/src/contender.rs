@@ -5,7 +5,7 @@ use crate::{clock, figures::percentile, proc};
 use anyhow::{Context, Result, bail, ensure};
 use diesel::Connection;
 use diesel::r2d2::{ConnectionManager, R2D2Connection};
-use job_core::{Job, JobConnection, Perform, Status, migrate};
+use job_core::{Job, JobConnection, Perform, migrate};
 use job_worker::Worker;
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
