@@ -121,6 +121,10 @@ impl<'a, X> Run<'a, X> {
     /// # }
     /// ```
     ///
+    /// Hand on the errors of your statements: MySQL and MariaDB end the whole transaction at a deadlock, and what `work` does
+    /// after it stands for itself. So does DDL there, and a COMMIT of your own anywhere; the job is not completed then, and is
+    /// tried again.
+    ///
     /// # Errors
     /// What `work` gives; [`JobError::Lost`] where the job was rescued or cancelled in the meantime; what the database says.
     /// In each case nothing that `work` wrote stays, unless only the answer to the COMMIT was lost: then the job's record
@@ -132,7 +136,9 @@ impl<'a, X> Run<'a, X> {
     {
         let value = self.connection(|conn: &mut C| {
             C::Db::write_transaction(conn, |conn| {
-                let value = work(conn)?;
+                // In a savepoint, whose end shows that the transaction is still the one that was begun: a deadlock or a
+                // COMMIT whose error `work` swallowed would have ended it, and the completion would stand alone.
+                let value = conn.transaction(work)?;
                 match claim::completed::<C>(&value) {
                     Outcome::FailedForGood(reason) => Err(crate::fail_for_good(reason)),
                     outcome => {

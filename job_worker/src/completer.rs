@@ -21,6 +21,9 @@ pub(crate) enum Done {
 const MOST_JOBS: usize = 1_000;
 const MOST_BYTES: usize = 8 << 20;
 
+/// How often an outcome is refused before its content is suspected.
+const REFUSALS: u32 = 4;
+
 /// How often to look whether the worker waits for the last outcomes.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -107,7 +110,8 @@ fn record_completions<C>(
     }
 }
 
-/// Records one outcome. One that the database does not take is recorded as a failure with that reason.
+/// Records one outcome, however often it takes: a database that is read-only for a while, or full, takes it later. One that
+/// the database never takes, while it takes others, is recorded as a failure with that reason.
 fn record_one<C>(
     session: &mut Session<C>,
     ticket: &Ticket,
@@ -118,30 +122,29 @@ fn record_one<C>(
 ) where
     C: JobConnection + R2D2Connection + 'static,
 {
-    let recorded = match session.run(|conn| ticket.record(conn, outcome)) {
-        None => return,
-        Some(Err(JobError::Database(error))) => {
-            log::error!(
-                "gatun completer: the outcome of job {} was not taken: {error}",
-                ticket.job_id
-            );
-            let failure = Outcome::FailedForGood(format!("its outcome could not be recorded: {error}"));
-            let insisted = session.insist(|conn| match ticket.record(conn, &failure) {
-                Err(JobError::Lost(_)) => Ok(None),
-                recorded => recorded.map(Some),
-            });
-            match insisted {
-                None => return,
-                Some(status) => status.ok_or(JobError::Lost(ticket.job_id)),
+    let mut refusals = 0;
+    let insisted = session.insist(|conn| {
+        let tried = if refusals < REFUSALS {
+            ticket.record(conn, outcome)
+        } else {
+            ticket.record_or_fail(conn, outcome)
+        };
+        match tried {
+            // Others have seen to the job.
+            Err(JobError::Lost(_)) => Ok(None),
+            Err(error) => {
+                refusals += 1;
+                Err(error)
             }
+            Ok(status) => Ok(Some(status)),
         }
-        Some(recorded) => recorded,
-    };
+    });
+    let Some(recorded) = insisted else { return };
     hands.put_down(ticket.job_id, ticket.attempts);
     match recorded {
-        Ok(Status::Completed) => add(&tally.completed, 1),
-        Ok(Status::Cancelled) => add(&tally.cancelled, 1),
-        Ok(Status::Failed) => {
+        Some(Status::Completed) => add(&tally.completed, 1),
+        Some(Status::Cancelled) => add(&tally.cancelled, 1),
+        Some(Status::Failed) => {
             add(&tally.failed, 1);
             log::error!(
                 "gatun: job {} ({kind}) failed, attempt {}: no more",
@@ -149,8 +152,8 @@ fn record_one<C>(
                 ticket.charged()
             );
         }
-        Ok(_) if matches!(outcome, Outcome::Snoozed(_)) => add(&tally.snoozed, 1),
-        Ok(_) => {
+        Some(_) if matches!(outcome, Outcome::Snoozed(_)) => add(&tally.snoozed, 1),
+        Some(_) => {
             add(&tally.retried, 1);
             log::warn!(
                 "gatun: job {} ({kind}) failed, attempt {} of {}",
@@ -159,7 +162,7 @@ fn record_one<C>(
                 ticket.max_attempts
             );
         }
-        Err(_) => refuse(1, tally),
+        None => refuse(1, tally),
     }
 }
 

@@ -184,6 +184,22 @@ where
 
 /// Client libraries repeat a connection string that they do not understand, with the password in it.
 fn without_secrets(message: &str) -> String {
+    // What libpq says where it took a part of the password for something else.
+    let misread = [
+        "invalid integer value",
+        "could not translate host name",
+        "invalid connection option",
+        "invalid URI",
+        "invalid percent-encoded",
+        "forbidden value",
+        "missing \"=\"",
+        "could not parse",
+    ];
+    if misread.iter().any(|text| message.contains(text)) {
+        return "the connection string is not understood, or names a host that is not known; in a URL write / ? # @ and % \
+                of user and password as %2F %3F %23 %40 and %25"
+            .to_owned();
+    }
     let is_secret = |word: &str| {
         let lower = word.to_ascii_lowercase();
         lower.contains("://")

@@ -1,4 +1,4 @@
-use crate::stop::StopHandle;
+use crate::stop::{Level, StopHandle};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::register_conditional_default;
 use signal_hook::iterator::{Handle, Signals as Stream};
@@ -9,16 +9,20 @@ use std::thread::JoinHandle;
 /// Turns SIGTERM and SIGINT into a stop, until it is ended.
 pub(crate) struct Signals {
     handle: Handle,
-    thread: Option<JoinHandle<()>>,
+    /// Gives whether it still counted when it ended.
+    thread: Option<JoinHandle<bool>>,
 }
 
 impl Drop for Signals {
     fn drop(&mut self) {
         self.handle.close();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        let counted = self
+            .thread
+            .take()
+            .is_some_and(|thread| thread.join().unwrap_or(true));
+        if counted {
+            let _ = Self::count(-1);
         }
-        let _ = Self::count(-1);
     }
 }
 
@@ -33,7 +37,13 @@ impl Signals {
                 for signal in stream.forever() {
                     log::info!("gatun: signal {signal}: the worker stops");
                     stop.stop();
+                    if stop.level() == Level::Now {
+                        // A database that does not answer holds a thread that nothing can end; a third signal ends all.
+                        let _ = Self::count(-1);
+                        return false;
+                    }
                 }
+                true
             })?;
         let signals = Signals {
             handle,

@@ -52,6 +52,28 @@ impl Ticket {
         recorded
     }
 
+    /// Records an outcome that the database has refused before; where it refuses it again, and not for want of trying, it
+    /// records instead, in the same transaction, that the job has failed with that reason. A database that takes nothing at
+    /// present takes neither, and that is an error.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub fn record_or_fail<C: JobConnection>(
+        &self,
+        conn: &mut C,
+        outcome: &Outcome,
+    ) -> Result<Status, JobError> {
+        again::write_transaction(conn, |conn| {
+            match conn.transaction(|conn| self.record_inside(conn, outcome)) {
+                Err(JobError::Database(error)) if C::Db::fault(&error) == Fault::Other => {
+                    let reason = format!("its outcome could not be recorded: {error}");
+                    self.record_inside(conn, &Outcome::FailedForGood(reason))
+                }
+                recorded => recorded,
+            }
+        })
+    }
+
     /// Records one outcome inside a transaction of ours.
     pub(crate) fn record_inside<C: JobConnection>(
         &self,
