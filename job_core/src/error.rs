@@ -3,7 +3,7 @@ use chrono::{DateTime, Utc};
 use diesel::result::Error;
 
 /// Why a job was not enqueued. Nothing was written, and the caller's transaction can go on, but for
-/// [`EnqueueError::Database`] on PostgreSQL.
+/// [`EnqueueError::Serialization`], after which it may be over, and [`EnqueueError::Database`] on PostgreSQL.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnqueueError {
@@ -68,11 +68,17 @@ pub enum EnqueueError {
     /// `run_in` is too long.
     #[error("run_in is {0:?}: choose at most 1000 years")]
     BadRunIn(std::time::Duration),
-    /// At REPEATABLE READ or SERIALIZABLE: the unique key was taken by a transaction that this one cannot see.
-    /// The transaction is still usable, but only a new one can see the other job.
+    /// Another transaction stood in this one's way, and only a new one can enqueue the job: run your whole transaction
+    /// again. At REPEATABLE READ or SERIALIZABLE the unique key was taken by a transaction that this one cannot see; or, on
+    /// MySQL and MariaDB, a deadlock or "Record has changed since last read" made the server roll back all of it.
+    ///
+    /// On PostgreSQL the transaction is still usable. On MySQL and MariaDB it may be over: give the error on. What you
+    /// would write after it is in no transaction; Diesel then refuses the commit with
+    /// [`BrokenTransactionManager`](Error::BrokenTransactionManager), and further transactions on this connection, so take
+    /// another one. (A pool of Diesel's drops it by itself.)
     #[error(
-        "the unique key was taken by a transaction newer than this one's snapshot: run your transaction again, or run it at \
-         READ COMMITTED"
+        "another transaction stood in the way, or took the unique key after this one's snapshot: run your whole transaction \
+         again, on another connection where this one is broken, or run it at READ COMMITTED"
     )]
     Serialization,
     /// The unique key changed hands each time that we looked.

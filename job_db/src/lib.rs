@@ -26,7 +26,7 @@ pub use clock::now;
 pub use connection::DbConnection;
 pub use copy::{CopyError, MigrationFile, copy_migrations};
 pub use database::{Database, Fault};
-pub use depth::{roll_back_to, transaction_depth};
+pub use depth::{is_broken, roll_back_to, savepoint, transaction_depth};
 pub use migrations::{MigrateError, TABLES, migrate, schema_version};
 pub use prepare::prepare_connection;
 pub use types::{Instant, JsonDoc, JsonText};
