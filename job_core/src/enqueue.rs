@@ -12,7 +12,9 @@ const KEY_TRIES: u32 = 16;
 /// Enqueues one job.
 pub(crate) fn one<C: JobConnection>(conn: &mut C, row: NewRow) -> Result<Job, EnqueueError> {
     if row.unique_key.is_none() && row.when.is_none() {
-        let enqueued = again::run(conn, |conn| C::Db::enqueue_plain(conn, &row).map_err(EnqueueError::from));
+        let enqueued = again::run(conn, |conn| {
+            C::Db::enqueue_plain(conn, &row).map_err(EnqueueError::from)
+        });
         return enqueued.map_err(|error| name(conn, error, false));
     }
     let keyed = row.unique_key.is_some();

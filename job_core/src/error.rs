@@ -97,7 +97,9 @@ pub enum JobError {
     #[error("there is no job {0}: it was discarded or pruned, or its transaction was rolled back")]
     NotFound(i64),
     /// The job is not in a status that allows the change.
-    #[error("job {id} is {status} and cannot be {wish}")]
+    #[error(
+        "job {id} is {status} and cannot be {wish}: look at its status first, and leave out or wait for such jobs"
+    )]
     WrongStatus {
         /// The job.
         id: i64,
@@ -115,7 +117,9 @@ pub enum JobError {
     )]
     Lost(i64),
     /// The job's unique key is held by another job.
-    #[error("job {id} cannot be retried: its unique key is held by job {holder}")]
+    #[error(
+        "job {id} cannot be retried: its unique key is held by job {holder}; wait until that one has ended, or cancel it"
+    )]
     KeyTaken {
         /// The job.
         id: i64,
@@ -126,7 +130,9 @@ pub enum JobError {
     #[error("a job must not be claimed inside a transaction: end the transaction first")]
     InTransaction,
     /// The arguments or the result do not decode into the type asked for.
-    #[error("the {what} of job {id} does not decode: {source}")]
+    #[error(
+        "the {what} of job {id} does not decode: {source}; ask for the type that it was written as, or let the type accept both"
+    )]
     Decode {
         /// The job.
         id: i64,
