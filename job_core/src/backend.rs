@@ -15,7 +15,7 @@ use job_db::{Database, DbConnection, JsonText};
 mod portable;
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 #[macro_use]
-mod rows;
+mod row_by_row;
 
 #[cfg(feature = "mysql")]
 mod mysql;
@@ -65,8 +65,12 @@ pub trait JobBackend: Database {
 
     fn find<C: LoadConnection<Backend = Self>>(conn: &mut C, id: i64) -> Result<Option<Job>, JobError>;
     /// Finds a job that a snapshot may not show.
-    fn find_latest<C: LoadConnection<Backend = Self>>(conn: &mut C, id: i64)
-    -> Result<Option<Job>, JobError>;
+    fn find_latest<C: LoadConnection<Backend = Self>>(
+        conn: &mut C,
+        id: i64,
+    ) -> Result<Option<Job>, JobError> {
+        Self::find(conn, id)
+    }
     fn list<C: LoadConnection<Backend = Self>>(
         conn: &mut C,
         filter: &JobFilter,
@@ -93,8 +97,10 @@ pub trait JobBackend: Database {
         worker: i64,
         completions: &[&Completion],
     ) -> QueryResult<Vec<i64>>;
-    /// Lets the database read a JSON document, and fails where it does not take it.
-    fn read_json<C: LoadConnection<Backend = Self>>(conn: &mut C, json: &JsonText) -> QueryResult<()>;
+    /// Lets the database read a JSON document, and fails where it does not take it; where it is a text, any will do.
+    fn read_json<C: LoadConnection<Backend = Self>>(_conn: &mut C, _json: &JsonText) -> QueryResult<()> {
+        Ok(())
+    }
     fn was_completed_by<C: LoadConnection<Backend = Self>>(
         conn: &mut C,
         ticket: &Ticket,
@@ -160,7 +166,10 @@ pub trait JobBackend: Database {
     /// Deletes finished jobs with all that is known of them, and gives how many there were.
     fn delete_finished<C: LoadConnection<Backend = Self>>(conn: &mut C, ids: &[i64]) -> QueryResult<usize>;
 
-    fn notify<C: LoadConnection<Backend = Self>>(conn: &mut C) -> QueryResult<()>;
+    /// Wakes workers, where the database can.
+    fn notify<C: LoadConnection<Backend = Self>>(_conn: &mut C) -> QueryResult<()> {
+        Ok(())
+    }
 }
 
 /// A row for `jobs_finished`.

@@ -106,6 +106,7 @@ pub fn claim<C: JobConnection>(
 ///
 /// # Errors
 /// An error of the database.
+#[doc(hidden)]
 pub fn claim_inside<C: JobConnection>(
     conn: &mut C,
     request: &ClaimRequest<'_>,

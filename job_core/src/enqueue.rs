@@ -4,7 +4,7 @@ use crate::backend::JobBackend;
 use crate::new_job::NewRow;
 use crate::{EnqueueError, Job, JobConnection, NewJob, again};
 use diesel::result::{DatabaseErrorKind, Error};
-use job_db::{Database, transaction_depth};
+use job_db::{Database, Fault, is_broken, savepoint, transaction_depth};
 
 /// How often the holder of a unique key may vanish between our insert and our look before we give up.
 const KEY_TRIES: u32 = 16;
@@ -12,12 +12,25 @@ const KEY_TRIES: u32 = 16;
 /// Enqueues one job.
 pub(crate) fn one<C: JobConnection>(conn: &mut C, row: NewRow) -> Result<Job, EnqueueError> {
     if row.unique_key.is_none() && row.when.is_none() {
-        return Ok(again::run(conn, |conn| C::Db::enqueue_plain(conn, &row))?);
+        let enqueued = again::run(conn, |conn| {
+            C::Db::enqueue_plain(conn, &row).map_err(EnqueueError::from)
+        });
+        return enqueued.map_err(|error| name(conn, error, false));
     }
+    let keyed = row.unique_key.is_some();
     let rows = [row];
     for _ in 0..KEY_TRIES {
-        let id = many(conn, &rows)?[0];
-        if let Some(job) = again::look(|| C::Db::find_latest(conn, id)).map_err(Error::from)? {
+        let job = if keyed {
+            // Together, since the look at the job that holds the key may end the caller's transaction, too.
+            together(conn, true, |conn| {
+                let id = insert(conn, &rows)?[0];
+                latest(conn, id)
+            })?
+        } else {
+            let id = many(conn, &rows)?[0];
+            latest(conn, id)?
+        };
+        if let Some(job) = job {
             return Ok(job);
         }
         // The job that held the key has ended and is gone, so the key is free again.
@@ -39,26 +52,50 @@ where
     many(conn, &rows)
 }
 
+fn latest<C: JobConnection>(conn: &mut C, id: i64) -> Result<Option<Job>, EnqueueError> {
+    Ok(again::look(|| C::Db::find_latest(conn, id)).map_err(Error::from)?)
+}
+
 fn many<C: JobConnection>(conn: &mut C, rows: &[NewRow]) -> Result<Vec<i64>, EnqueueError> {
     let keyed = rows.iter().any(|row| row.unique_key.is_some());
-    let nested = transaction_depth(conn) > 0;
     // PostgreSQL does it in one statement, which needs no transaction around it; but a serialization failure on a
     // unique key would end the caller's transaction.
-    let result = if C::Db::ENQUEUES_IN_ONE_STATEMENT && !keyed && chunks::<C::Db>(rows).count() <= 1 {
+    if C::Db::ENQUEUES_IN_ONE_STATEMENT && !keyed && chunks::<C::Db>(rows).count() <= 1 {
         again::run(conn, |conn| insert(conn, rows))
-    } else if nested {
-        conn.transaction(|conn| insert(conn, rows))
     } else {
-        again::write_transaction(conn, |conn| insert(conn, rows))
-    };
-    match result {
-        Err(EnqueueError::Database(Error::DatabaseError(DatabaseErrorKind::SerializationFailure, _)))
-            if keyed && C::Db::ABORTS_TRANSACTION_ON_ERROR =>
-        {
-            Err(EnqueueError::Serialization)
-        }
-        result => result,
+        together(conn, keyed, |conn| insert(conn, rows))
     }
+}
+
+/// Runs `work` as a whole: in a savepoint of the caller's transaction, or in a transaction of ours.
+fn together<C: JobConnection, T>(
+    conn: &mut C,
+    keyed: bool,
+    work: impl FnMut(&mut C) -> Result<T, EnqueueError>,
+) -> Result<T, EnqueueError> {
+    let done = if transaction_depth(conn) > 0 {
+        savepoint(conn, work)
+    } else {
+        again::write_transaction(conn, work)
+    };
+    done.map_err(|error| name(conn, error, keyed))
+}
+
+/// Names the error after which the caller's whole transaction must be run again.
+fn name<C: JobConnection>(conn: &mut C, error: EnqueueError, keyed: bool) -> EnqueueError {
+    let EnqueueError::Database(cause) = &error else {
+        return error;
+    };
+    let hidden = keyed
+        && C::Db::ABORTS_TRANSACTION_ON_ERROR
+        && matches!(
+            cause,
+            Error::DatabaseError(DatabaseErrorKind::SerializationFailure, _)
+        );
+    if hidden || (C::Db::fault(cause) == Fault::Contended && is_broken(conn)) {
+        return EnqueueError::Serialization;
+    }
+    error
 }
 
 fn insert<C: JobConnection>(conn: &mut C, rows: &[NewRow]) -> Result<Vec<i64>, EnqueueError> {

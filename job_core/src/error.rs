@@ -3,7 +3,7 @@ use chrono::{DateTime, Utc};
 use diesel::result::Error;
 
 /// Why a job was not enqueued. Nothing was written, and the caller's transaction can go on, but for
-/// [`EnqueueError::Database`] on PostgreSQL.
+/// [`EnqueueError::Serialization`], after which it may be over, and [`EnqueueError::Database`] on PostgreSQL.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnqueueError {
@@ -68,11 +68,17 @@ pub enum EnqueueError {
     /// `run_in` is too long.
     #[error("run_in is {0:?}: choose at most 1000 years")]
     BadRunIn(std::time::Duration),
-    /// At REPEATABLE READ or SERIALIZABLE: the unique key was taken by a transaction that this one cannot see.
-    /// The transaction is still usable, but only a new one can see the other job.
+    /// Another transaction stood in this one's way, and only a new one can enqueue the job: run your whole transaction
+    /// again. At REPEATABLE READ or SERIALIZABLE the unique key was taken by a transaction that this one cannot see; or, on
+    /// MySQL and MariaDB, a deadlock or "Record has changed since last read" made the server roll back all of it.
+    ///
+    /// On PostgreSQL the transaction is still usable. On MySQL and MariaDB it may be over: give the error on. What you
+    /// would write after it is in no transaction; Diesel then refuses the commit with
+    /// [`BrokenTransactionManager`](Error::BrokenTransactionManager), and further transactions on this connection, so take
+    /// another one. (A pool of Diesel's drops it by itself.)
     #[error(
-        "the unique key was taken by a transaction newer than this one's snapshot: run your transaction again, or run it at \
-         READ COMMITTED"
+        "another transaction stood in the way, or took the unique key after this one's snapshot: run your whole transaction \
+         again, on another connection where this one is broken, or run it at READ COMMITTED"
     )]
     Serialization,
     /// The unique key changed hands each time that we looked.
@@ -91,7 +97,9 @@ pub enum JobError {
     #[error("there is no job {0}: it was discarded or pruned, or its transaction was rolled back")]
     NotFound(i64),
     /// The job is not in a status that allows the change.
-    #[error("job {id} is {status} and cannot be {wish}")]
+    #[error(
+        "job {id} is {status} and cannot be {wish}: look at its status first, and leave out or wait for such jobs"
+    )]
     WrongStatus {
         /// The job.
         id: i64,
@@ -109,7 +117,9 @@ pub enum JobError {
     )]
     Lost(i64),
     /// The job's unique key is held by another job.
-    #[error("job {id} cannot be retried: its unique key is held by job {holder}")]
+    #[error(
+        "job {id} cannot be retried: its unique key is held by job {holder}; wait until that one has ended, or cancel it"
+    )]
     KeyTaken {
         /// The job.
         id: i64,
@@ -120,7 +130,9 @@ pub enum JobError {
     #[error("a job must not be claimed inside a transaction: end the transaction first")]
     InTransaction,
     /// The arguments or the result do not decode into the type asked for.
-    #[error("the {what} of job {id} does not decode: {source}")]
+    #[error(
+        "the {what} of job {id} does not decode: {source}; ask for the type that it was written as, or let the type accept both"
+    )]
     Decode {
         /// The job.
         id: i64,

@@ -15,7 +15,7 @@
 //! This crate starts no thread and never sleeps.
 
 mod again;
-pub mod backend;
+mod backend;
 pub mod backoff;
 mod claim;
 mod enqueue;

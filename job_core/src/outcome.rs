@@ -24,7 +24,7 @@ pub enum Outcome {
     Cancelled(String),
 }
 
-/// When a snoozed job is due again, by the database's clock.
+/// When a job is due: one that is enqueued for later, snoozed or to be tried again. By the database's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// At this time.

@@ -35,7 +35,7 @@ impl WorkerRow {
         let now = job_db::now(conn)?;
         let row = WorkerRow {
             id: fastrand::i64(1..),
-            host: host_name(),
+            host: job_db::host_name().to_owned(),
             pid: std::process::id().into(),
             started_at: now,
             beat_at: now,
@@ -71,15 +71,4 @@ impl WorkerRow {
     pub fn list<C: JobConnection>(conn: &mut C) -> Result<Vec<WorkerRow>, JobError> {
         Ok(C::Db::workers(conn)?)
     }
-}
-
-/// Where the system says it; without `unsafe` there is no call for it in std.
-fn host_name() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname")
-        .ok()
-        .or_else(|| std::env::var("HOSTNAME").ok())
-        .or_else(|| std::env::var("COMPUTERNAME").ok())
-        .map(|name| name.trim().chars().take(60).collect::<String>())
-        .filter(|name| !name.is_empty())
-        .unwrap_or_else(|| "unknown".to_owned())
 }

@@ -1,4 +1,5 @@
 use diesel::connection::{Connection, TransactionManager};
+use diesel::result::Error;
 
 /// How many transactions are open on a connection: 0 for none, 1 for a transaction, more for savepoints in it.
 /// A connection in an unknown state counts as being in a transaction.
@@ -18,4 +19,45 @@ pub fn roll_back_to<C: Connection>(conn: &mut C, depth: u32) {
             break;
         }
     }
+}
+
+/// Runs `work` in a savepoint of the caller's open transaction. Some errors (MySQL's and MariaDB's deadlocks, MariaDB's
+/// "Record has changed since last read") end the whole transaction and its savepoints, of which Diesel knows nothing: it
+/// would commit what follows, piece by piece. Then the connection's transaction is marked as broken, so that it cannot be
+/// committed. The error is always that of `work`, never that of the rollback.
+///
+/// # Errors
+/// That of `work`, or of the savepoint itself.
+pub fn savepoint<C, T, E>(conn: &mut C, work: impl FnOnce(&mut C) -> Result<T, E>) -> Result<T, E>
+where
+    C: Connection,
+    E: From<Error>,
+{
+    let depth = transaction_depth(conn);
+    let mut failed = None;
+    let done = conn.transaction(|conn| {
+        work(conn).map_err(|error| {
+            failed = Some(error);
+            E::from(Error::RollbackTransaction)
+        })
+    });
+    let Some(error) = failed else {
+        return done;
+    };
+    // A rollback to a savepoint keeps it; and Diesel says nothing of a rollback that failed after a deadlock.
+    if !is_broken(conn)
+        && conn
+            .batch_execute(&format!("ROLLBACK TO SAVEPOINT diesel_savepoint_{depth}"))
+            .is_err()
+    {
+        C::TransactionManager::transaction_manager_status_mut(conn).set_in_error();
+    }
+    Err(error)
+}
+
+/// Whether the connection's transaction is known to be over or in an unknown state: it can neither go on nor be committed.
+pub fn is_broken<C: Connection>(conn: &mut C) -> bool {
+    C::TransactionManager::transaction_manager_status_mut(conn)
+        .transaction_depth()
+        .is_err()
 }

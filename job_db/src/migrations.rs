@@ -58,7 +58,9 @@ pub enum MigrateError {
     )]
     Busy(u32),
     /// A migration's SQL failed.
-    #[error("migration {name} failed: {message}")]
+    #[error(
+        "migration {name} failed: {message}; mend what it names, such as a right that is missing, and call migrate again"
+    )]
     Migration {
         /// The migration's name.
         name: String,

@@ -100,9 +100,10 @@ impl Database for Mysql {
         E: From<diesel::result::Error>,
     {
         // It holds for the next transaction only, and fails inside one.
-        if crate::transaction_depth(conn) == 0 {
-            conn.batch_execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
+        if crate::transaction_depth(conn) > 0 {
+            return crate::savepoint(conn, work);
         }
+        conn.batch_execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
         conn.transaction(work)
     }
 

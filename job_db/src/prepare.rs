@@ -5,6 +5,9 @@ use diesel::result::QueryResult;
 /// journal's mode to WAL and `synchronous` to NORMAL: Diesel sets none of them, and without the first, an app and a worker
 /// on one file fail with "database is locked". On the servers it does nothing.
 ///
+/// With WAL and NORMAL a commit survives the death of any process, but the last ones may be undone by a loss of power:
+/// `PRAGMA synchronous = FULL` afterwards, on each connection that writes, if they must not.
+///
 /// Call it after `establish`, or in the pool's `CustomizeConnection::on_acquire`.
 ///
 /// ```

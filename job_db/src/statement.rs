@@ -1,5 +1,5 @@
 /// Makes a query object: a struct whose fields are the binds of one SQL text. Diesel prepares it once per connection,
-/// which it does not do for its own UPDATE, its upserts or `sql_query`; the same value runs on diesel_async.
+/// which it does not do for its own UPDATE, its upserts or `sql_query`.
 ///
 /// ```
 /// # #[cfg(feature = "sqlite")] {

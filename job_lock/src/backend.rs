@@ -6,7 +6,7 @@ use self::slot::SlotBackend;
 use crate::LockRow;
 use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::result::{Error, QueryResult};
-use job_db::{Database, Fault};
+use job_db::{Database, DbConnection, Fault};
 use std::time::Duration;
 
 /// What a transaction sees when it reaches for a lock's row.
@@ -153,18 +153,9 @@ pub trait LockBackend: Database + LeaseBackend + SlotBackend {
     label = "pass a `&mut` PgConnection, MysqlConnection, SqliteConnection or an r2d2 PooledConnection of one",
     note = "with a pool call `pool.get()?` first; and enable the feature `postgres`, `mysql` or `sqlite`"
 )]
-pub trait LockConnection: LoadConnection<Backend = Self::Db> {
-    /// The database behind this connection.
-    type Db: LockBackend;
-}
+pub trait LockConnection: DbConnection<Db: LockBackend> {}
 
-impl<C> LockConnection for C
-where
-    C: LoadConnection,
-    C::Backend: LockBackend,
-{
-    type Db = C::Backend;
-}
+impl<C> LockConnection for C where C: DbConnection<Db: LockBackend> {}
 
 /// Commits, if this transaction sees the owner that only the one sees that wrote it.
 pub(crate) fn commit_if_seen<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<bool>

@@ -6,7 +6,7 @@
 //! runs and no longer. Whoever sees an active owner in the row sees what is not committed, and is its holder.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// The owners of this process whose closures run.
 static ACTIVE: Mutex<Option<HashSet<String>>> = Mutex::new(None);
@@ -23,7 +23,7 @@ pub(crate) fn new() -> String {
     let thread = std::thread::current();
     format!(
         "{}/{}/{}/{:032x}",
-        host(),
+        job_db::host_name(),
         std::process::id(),
         short(thread.name().unwrap_or("-")),
         fastrand::u128(..)
@@ -58,21 +58,4 @@ impl Drop for Active<'_> {
 
 fn short(text: &str) -> String {
     text.chars().take(MAX_CHARS).collect()
-}
-
-fn host() -> &'static str {
-    static HOST: OnceLock<String> = OnceLock::new();
-    HOST.get_or_init(|| {
-        let from_kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
-        let from_environment = || {
-            ["HOSTNAME", "COMPUTERNAME"]
-                .iter()
-                .find_map(|name| std::env::var(name).ok())
-        };
-        let host = from_kernel.or_else(from_environment).unwrap_or_default();
-        match host.trim() {
-            "" => "-".to_owned(),
-            host => short(host),
-        }
-    })
 }

@@ -1,7 +1,7 @@
 //! MySQL and MariaDB: sets of rows travel as one JSON text, which JSON_TABLE makes a table of, and are joined by primary
 //! key. `DELETE … WHERE … IN (…)` may be planned as a scan, which locks other workers' rows and deadlocks.
 
-use super::rows::{InsertAllNew, InsertJobs};
+use super::row_by_row::{InsertAllNew, InsertJobs};
 use super::{Ending, JobBackend, row};
 use crate::claim::{ClaimRequest, ClaimedJob, Completion, Ticket};
 use crate::new_job::{NewRow, micros};
@@ -199,11 +199,6 @@ impl JobBackend for Mysql {
         Ok(recorded)
     }
 
-    fn read_json<C: LoadConnection<Backend = Self>>(_conn: &mut C, _json: &JsonText) -> QueryResult<()> {
-        // It is a text.
-        Ok(())
-    }
-
     fn delete_facts<C: LoadConnection<Backend = Self>>(conn: &mut C, ids: &[i64]) -> QueryResult<()> {
         let rows = &ids_json(ids);
         DeleteFailures { rows }.execute(conn)?;
@@ -231,10 +226,6 @@ impl JobBackend for Mysql {
         .execute(conn)?;
         Self::delete_facts(conn, &locked)?;
         Ok(locked.len())
-    }
-
-    fn notify<C: LoadConnection<Backend = Self>>(_conn: &mut C) -> QueryResult<()> {
-        Ok(())
     }
 }
 

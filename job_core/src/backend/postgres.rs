@@ -24,6 +24,8 @@ const LOCK_ORPHANS: &str = " FOR UPDATE OF p SKIP LOCKED";
 const WAKE: &str = "pg_notify('gatun', '')";
 
 statement! {
+    // The condition is always true: a CTE that only notifies would be left out, since nobody reads it, and a column would
+    // be sent. pg_notify is volatile and gives '', so that it runs once for the one row.
     struct EnqueuePlain<'a> on Pg {
         kind: &'a str => Text, queue: &'a str => Text, priority: i32 => Integer, max_attempts: i32 => Integer,
         args: &'a JsonText => JsonDoc, wake: bool => Bool,
@@ -84,6 +86,8 @@ statement! {
      ORDER BY q.position, l.priority"
 }
 statement! {
+    // OFFSET 0 keeps the planner from turning the look at `jobs` into a join of its own choice, which might read the whole
+    // table: it stays one step in the index of the key for each row.
     struct Claim<'a> on Pg {
         worker: i64 => BigInt, queue: &'a str => Text, priority: i32 => Integer, after: i64 => BigInt,
         kinds: &'a [String] => Array<Text>, limit: i64 => BigInt,
@@ -125,6 +129,7 @@ statement! {
     "SELECT " json " IS NOT NULL"
 }
 statement! {
+    // OFFSET 0 as in `Claim`.
     struct Promote on Pg { limit: i64 => BigInt } -> ();
     "WITH d AS (DELETE FROM jobs_scheduled WHERE ctid = ANY (ARRAY (
          SELECT ctid FROM jobs_scheduled WHERE run_at <= " {NOW} " ORDER BY run_at, job_id LIMIT " limit "
@@ -156,13 +161,6 @@ impl JobBackend for Pg {
     const CAN_NOTIFY: bool = true;
 
     portable_methods!();
-
-    fn find_latest<C: LoadConnection<Backend = Self>>(
-        conn: &mut C,
-        id: i64,
-    ) -> Result<Option<Job>, JobError> {
-        Self::find(conn, id)
-    }
 
     fn enqueue_plain<C: LoadConnection<Backend = Self>>(conn: &mut C, row: &NewRow) -> QueryResult<Job> {
         let (id, created_at) = EnqueuePlain {

@@ -1,6 +1,6 @@
 //! SQLite: one writer at a time, in the same process as its data, so statements on single rows are cheap and plain.
 
-use super::rows::{InsertAllNew, InsertJobs};
+use super::row_by_row::{InsertAllNew, InsertJobs};
 use super::{Ending, JobBackend, row};
 use crate::claim::{ClaimRequest, ClaimedJob, Completion, Ticket};
 use crate::new_job::{NewRow, micros};
@@ -67,13 +67,6 @@ impl JobBackend for Sqlite {
 
     portable_methods!();
     row_by_row_methods!();
-
-    fn find_latest<C: LoadConnection<Backend = Self>>(
-        conn: &mut C,
-        id: i64,
-    ) -> Result<Option<Job>, JobError> {
-        Self::find(conn, id)
-    }
 
     fn take_key<C: LoadConnection<Backend = Self>>(
         conn: &mut C,
@@ -143,11 +136,6 @@ impl JobBackend for Sqlite {
         })
     }
 
-    fn read_json<C: LoadConnection<Backend = Self>>(_conn: &mut C, _json: &JsonText) -> QueryResult<()> {
-        // It is a text.
-        Ok(())
-    }
-
     fn delete_facts<C: LoadConnection<Backend = Self>>(conn: &mut C, ids: &[i64]) -> QueryResult<()> {
         for &id in ids {
             DeleteFailures { id }.execute(conn)?;
@@ -181,10 +169,6 @@ impl JobBackend for Sqlite {
             }
         }
         Ok(deleted)
-    }
-
-    fn notify<C: LoadConnection<Backend = Self>>(_conn: &mut C) -> QueryResult<()> {
-        Ok(())
     }
 }
 

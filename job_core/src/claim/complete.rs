@@ -2,7 +2,7 @@ use super::Ticket;
 use crate::backend::JobBackend;
 use crate::outcome::Outcome;
 use crate::{JobConnection, JobError, again, limits};
-use job_db::{Database, Fault, JsonText, transaction_depth};
+use job_db::{Database, Fault, JsonText, savepoint, transaction_depth};
 use serde::Serialize;
 
 /// The outcome of a success: completed, or failed for good where the result cannot be kept.
@@ -51,7 +51,7 @@ pub fn complete_all<C: JobConnection>(
     let nested = transaction_depth(conn) > 0;
     let complete = |conn: &mut C| C::Db::complete(conn, worker, &completions);
     let tried = if nested {
-        conn.transaction(complete)
+        savepoint(conn, complete)
     } else {
         again::run(conn, complete)
     };

@@ -23,6 +23,8 @@ pub fn release_all<C: JobConnection>(conn: &mut C, tickets: &[Ticket]) -> Result
         }
         diesel::QueryResult::Ok(released)
     })?;
-    crate::notify::wake(conn);
+    if released > 0 {
+        crate::notify::wake(conn);
+    }
     Ok(released)
 }

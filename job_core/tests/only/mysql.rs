@@ -1,6 +1,8 @@
 //! What the suite must say in MySQL's own words, and what only MySQL and MariaDB can show.
-use super::Db;
+use super::{Conn, Db};
 
+#[path = "mysql_lost.rs"]
+mod lost; // the server rolls back a whole transaction
 #[path = "mysql_sessions.rs"]
 mod sessions; // the settings of an app's session
 

@@ -2,7 +2,7 @@ use super::{Conn, Db};
 use diesel::connection::SimpleConnection;
 use diesel::result::{DatabaseErrorKind, Error};
 use job_db::{Database, DbConnection, Fault};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 type Backend = <Conn as DbConnection>::Db;
 
@@ -15,8 +15,12 @@ fn a_prepared_session_gives_up_waiting_as_contended() {
     Backend::prepare_session(waiter, Duration::from_millis(50)).unwrap();
     let update = "UPDATE locks SET token = token + 1 WHERE name = 'wanted'";
     holder.batch_execute(&format!("BEGIN; {update}")).unwrap();
+    let begun = Instant::now();
     let error = waiter.batch_execute(update).unwrap_err();
     assert_eq!(Backend::fault(&error), Fault::Contended, "{error}");
+    // MySQL and MariaDB count whole seconds.
+    let waited = begun.elapsed();
+    assert!(waited < Duration::from_secs(5), "{waited:?}");
     holder.batch_execute("COMMIT").unwrap();
     waiter.batch_execute(update).unwrap();
 }

@@ -6,7 +6,7 @@ use crate::{Connect, LockConnection, LockError};
 use chrono::{DateTime, Utc};
 use diesel::connection::TransactionManager;
 use diesel::result::QueryResult;
-use job_db::{Database, Fault, roll_back_to, transaction_depth};
+use job_db::{Database, DbConnection, Fault, roll_back_to, transaction_depth};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Runs `work` in a transaction that first proves the lease to be ours, and holds its row locked to the commit.
@@ -60,7 +60,7 @@ fn begin<M: Connect>(
     if let Some(mut conn) = idle {
         match prove(&mut conn, claim) {
             // It was idle for a while, and nothing was done with it yet.
-            Err(error) if <<M::Conn as LockConnection>::Db>::fault(&error) == Fault::Disconnected => {}
+            Err(error) if <<M::Conn as DbConnection>::Db>::fault(&error) == Fault::Disconnected => {}
             proof => return Ok((conn, proof?)),
         }
     }

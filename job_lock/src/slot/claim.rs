@@ -6,6 +6,7 @@ use crate::lease::{Claim, Keeper};
 use crate::{Connect, Lease, LeaseOptions, LockConnection, LockError, Wait};
 use diesel::connection::{CacheSize, Connection};
 use diesel::result::QueryResult;
+use job_db::DbConnection;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ const TTL: Duration = Duration::from_secs(15);
 type Claimed<M> = Option<(u32, Hold<M>)>;
 
 pub(super) fn claim<M: Connect>(connections: &M, namespace: &str, of: u32) -> Result<Claimed<M>, LockError> {
-    if <<M::Conn as LockConnection>::Db as SlotBackend>::HAS_SESSION_LOCKS {
+    if <<M::Conn as DbConnection>::Db as SlotBackend>::HAS_SESSION_LOCKS {
         claim_session(connections, namespace, of)
     } else {
         claim_lease(connections, namespace, of)
@@ -30,9 +31,9 @@ fn claim_session<M: Connect>(connections: &M, namespace: &str, of: u32) -> Resul
     for number in 0..of {
         let key = SlotKey { namespace, number };
         let took = in_transaction(&mut conn, |conn| {
-            <M::Conn as LockConnection>::Db::take_slot(conn, key)
+            <M::Conn as DbConnection>::Db::take_slot(conn, key)
         });
-        match took.map_err(|error| LockError::taking::<<M::Conn as LockConnection>::Db>(error, namespace))? {
+        match took.map_err(|error| LockError::taking::<<M::Conn as DbConnection>::Db>(error, namespace))? {
             SessionLock::Taken => return Ok(Some((number, Hold::Session(Session::new(conn))))),
             SessionLock::Held => {}
             SessionLock::Unanswered => return Err(LockError::NoAnswer(namespace.to_owned())),

@@ -17,17 +17,19 @@ CREATE TABLE jobs (
 );
 
 -- Status "scheduled": due later, or waiting for a retry.
+-- Rows pass through this table and the next two, so vacuum must not wait for a share of their size.
 CREATE TABLE jobs_scheduled (
     run_at    TIMESTAMPTZ NOT NULL,
     job_id    BIGINT NOT NULL,
     attempts  INTEGER NOT NULL,
     uncharged INTEGER NOT NULL,
     PRIMARY KEY (run_at, job_id)
-);
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+        autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 50000,
+        autovacuum_vacuum_cost_delay = 0);
 CREATE UNIQUE INDEX jobs_scheduled_job_id ON jobs_scheduled (job_id);
 
 -- Status "new": may be claimed now, in the order of the key.
--- The two hot tables are always nearly empty, so vacuum must not wait for a share of their size.
 CREATE TABLE jobs_new (
     queue     TEXT COLLATE "C" NOT NULL,
     priority  INTEGER NOT NULL,

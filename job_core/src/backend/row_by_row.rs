@@ -162,7 +162,7 @@ macro_rules! row_by_row_methods {
                 QueryResult::Ok((id, created_at))
             };
             let (id, created_at) = if job_db::transaction_depth(conn) > 0 {
-                conn.transaction(insert)?
+                job_db::savepoint(conn, insert)?
             } else {
                 Self::write_transaction(conn, insert)?
             };
