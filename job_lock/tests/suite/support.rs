@@ -70,7 +70,7 @@ pub(super) fn while_row_locked(db: &Db, meanwhile: impl FnOnce()) {
     use diesel::Connection;
     db.connect()
         .transaction(|conn| {
-            conn.batch_execute("UPDATE locks SET data = 'x'")?;
+            conn.batch_execute("UPDATE locks SET token = token")?;
             meanwhile();
             QueryResult::Ok(())
         })

@@ -94,8 +94,7 @@ CREATE TABLE IF NOT EXISTS locks (
     token       BIGINT NOT NULL DEFAULT 0,
     owner       VARCHAR(255),
     acquired_at DATETIME(6),
-    expires_at  DATETIME(6),
-    data        LONGTEXT
+    expires_at  DATETIME(6)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 -- For people: every job with its status in one place.

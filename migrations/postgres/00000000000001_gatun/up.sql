@@ -97,8 +97,7 @@ CREATE TABLE locks (
     token       BIGINT NOT NULL DEFAULT 0,
     owner       TEXT,
     acquired_at TIMESTAMPTZ,
-    expires_at  TIMESTAMPTZ,
-    data        TEXT
+    expires_at  TIMESTAMPTZ
 );
 
 -- For people: every job with its status in one place.

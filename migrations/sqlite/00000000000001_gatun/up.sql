@@ -91,8 +91,7 @@ CREATE TABLE locks (
     token       BIGINT NOT NULL DEFAULT 0,
     owner       TEXT,
     acquired_at BIGINT,
-    expires_at  BIGINT,
-    data        TEXT
+    expires_at  BIGINT
 ) WITHOUT ROWID;
 
 -- For people: every job with its status in one place.
