@@ -5,6 +5,7 @@
 //! answers by `acted` and its session's number, and `commit`, where its transaction lasts until that order, which it
 //! answers by `committed`. The answer to either is `lost` where it has lost what it had.
 
+use crate::eventually;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -153,9 +154,18 @@ impl Crew {
         self.hire();
     }
 
-    /// Suspends one by SIGSTOP.
+    /// Suspends one by SIGSTOP, and waits until it stands still: its threads go on until the first has seen the signal.
     pub fn suspend(&self, number: usize) {
         self.signal(number, "-STOP");
+        let id = self.members[&number].process.id().to_string();
+        eventually("a suspended process stands still", || {
+            let state = Command::new("ps").args(["-o", "stat=", "-p", &id]).output();
+            state
+                .expect("the program ps")
+                .stdout
+                .trim_ascii_start()
+                .starts_with(b"T")
+        });
     }
 
     /// Lets a suspended one go on.

@@ -7,6 +7,17 @@ use super::{Db, on};
 use job_lock::{Lock, LockError, Wait};
 use job_test::crew::{Crew, rounds};
 
+/// Suspends one that is not in the middle of a write that keeps everybody out of a file: its renewal, after what it was
+/// told to do.
+fn suspend(crew: &Crew, db: &Db, holder: usize) {
+    crew.suspend(holder);
+    while !on::may_write(db) {
+        crew.resume(holder);
+        on::may_write(db);
+        crew.suspend(holder);
+    }
+}
+
 fn survive(role: Role, rounds: usize) {
     let db = db_with(&[]);
     db.execute(
@@ -19,7 +30,7 @@ fn survive(role: Role, rounds: usize) {
         match round % 3 {
             0 => crew.kill(holder),
             1 => {
-                crew.suspend(holder);
+                suspend(&crew, &db, holder);
                 if role.outlives_suspension() {
                     crew.resume(holder);
                     crew.act(holder).expect("a session does not end by a suspension");
