@@ -16,7 +16,7 @@ mod postgres {
     mod suite;
 
     const UUID: &str = "uuid";
-    const KILL: &str = "SELECT pg_terminate_backend(";
+    const KILL: Option<&str> = Some("SELECT pg_terminate_backend(ID)");
     const SESSION: &str = "SELECT CAST(pg_backend_pid() AS bigint) AS number";
 
     /// The key as an SQL literal.
@@ -42,7 +42,7 @@ mod mysql {
     mod suite;
 
     const UUID: &str = "BINARY(16)";
-    const KILL: &str = "KILL (";
+    const KILL: Option<&str> = Some("KILL ID");
     const SESSION: &str = "SELECT CAST(CONNECTION_ID() AS signed) AS number";
 
     fn literal(kind: Key) -> &'static str {
@@ -67,6 +67,8 @@ mod sqlite {
     mod suite;
 
     const UUID: &str = "BLOB";
+    const KILL: Option<&str> = None;
+    const SESSION: &str = "SELECT 0 AS number";
 
     fn literal(_: Key) -> &'static str {
         "quote(id)"

@@ -1,5 +1,6 @@
 //! What the tests of this workspace share: [`TestDb`], a database of its own for each test; [`eventually`], which waits
-//! for another process; and [`server`], private servers for tests that kill one.
+//! for another process; [`crew`], processes that are killed, suspended or cut off; and [`server`], private servers for
+//! tests that kill one.
 //!
 //! # How a suite is written
 //!
@@ -39,6 +40,7 @@
 //! `bin/test` starts private servers and sets `POSTGRES_DATABASE_URL` and `MYSQL_DATABASE_URL`; for `cargo test` by hand,
 //! `eval "$(bin/databases start)"` does it. A test whose database cannot be reached fails; it is never skipped.
 
+pub mod crew;
 mod db;
 mod invariants;
 mod kind;

@@ -18,6 +18,13 @@ pub(super) const LISTED_HELD: LockState = LockState::Unknown;
 pub(super) const OWNER_HAS: &str = "/";
 pub(super) const LOG_NAME: &str = "sqlite";
 
+/// Whether nobody keeps the file's write lock for seconds.
+pub(super) fn may_write(db: &Db) -> bool {
+    let conn = &mut db.connect();
+    conn.batch_execute("PRAGMA busy_timeout = 2000; BEGIN IMMEDIATE; ROLLBACK")
+        .is_ok()
+}
+
 pub(super) fn session_id(_: &mut Conn) -> i64 {
     unreachable!("SQLite has no sessions")
 }

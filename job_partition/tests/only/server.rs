@@ -1,23 +1,15 @@
 //! What takes a server: sessions that end, locks of others, deadlocks.
 
 use super::suite::items::{
-    Item, assert_complete, assert_each_done_once, has, items, key, make_tables, mark, partition,
+    Item, assert_complete, assert_each_done_once, cut, has, items, key, make_tables, mark, partition, session,
 };
-use super::{Conn, Db, KILL, SESSION};
+use super::{Conn, Db};
 use diesel::connection::SimpleConnection;
-use diesel::prelude::*;
-use diesel::sql_types::BigInt;
 use job_partition::{Key, Outcome};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Barrier, Mutex};
 use std::time::Duration;
-
-#[derive(QueryableByName)]
-struct Session {
-    #[diesel(sql_type = BigInt)]
-    number: i64,
-}
 
 /// Flaw 3 of "a worker is a number": the lock went with the session, silently, while the worker went on.
 #[test]
@@ -31,8 +23,7 @@ fn flaw_a_lost_lock_takes_the_work_with_it() {
             mark(batch, conn)?;
             // The worker does not notice before the COMMIT.
             if (has(batch, 0) || has(batch, 300)) && killed.fetch_add(1, Ordering::SeqCst) < 4 {
-                let session: Session = diesel::sql_query(SESSION).get_result(conn)?;
-                db.execute(&format!("{KILL}{})", session.number));
+                cut(&db, session(conn)?);
             }
             Ok(())
         })

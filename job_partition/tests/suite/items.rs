@@ -1,10 +1,10 @@
 //! A table of items to be done, with an audit of each time that one was done.
 #![allow(dead_code)] // Which helpers are used depends on the database.
 
-use super::{Conn, Db, UUID, literal, uuid};
-use diesel::QueryableByName;
+use super::{Conn, Db, KILL, SESSION, UUID, literal, uuid};
 use diesel::connection::SimpleConnection;
-use diesel::sql_types::Text;
+use diesel::sql_types::{BigInt, Text};
+use diesel::{QueryResult, QueryableByName, RunQueryDsl};
 use job_partition::{Cover, Key, Outcome, Partition, Report};
 
 pub(crate) const ALL: [(Cover, Key); 6] = [
@@ -23,6 +23,24 @@ pub(crate) struct Item {
     pub(crate) literal: String,
     #[diesel(sql_type = Text)]
     pub(crate) name: String,
+}
+
+#[derive(QueryableByName)]
+struct Session {
+    #[diesel(sql_type = BigInt)]
+    number: i64,
+}
+
+/// The connection's number on the server.
+pub(crate) fn session(conn: &mut Conn) -> QueryResult<i64> {
+    let session: Session = diesel::sql_query(SESSION).get_result(conn)?;
+    Ok(session.number)
+}
+
+/// Has the server end a session.
+#[track_caller]
+pub(crate) fn cut(db: &Db, session: i64) {
+    db.execute(&KILL.expect("a server").replace("ID", &session.to_string()));
 }
 
 pub(crate) fn make_tables(db: &Db, kind: Key) {

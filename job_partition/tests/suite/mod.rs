@@ -1,9 +1,10 @@
-use super::{Conn, Db, UUID, literal, uuid};
+use super::{Conn, Db, KILL, SESSION, UUID, literal, uuid};
 
 mod completion; // is proved
 mod control; // pause, stop, throttle, progress
 mod failures; // poison rows, panics, closures that mark nothing
 pub(super) mod items; // the table of the tests
 mod keys; // both covers on every kind of key, and odd tables
+mod kills; // holders of a batch that are killed, suspended, cut off
 mod options; // what cannot be
 mod processes; // several, and ones that are killed
