@@ -155,6 +155,13 @@ pub trait JobBackend: Database {
     /// Jobs whose worker has no row; locked, where that needs no waiting, for the transaction that is open.
     fn orphans<C: LoadConnection<Backend = Self>>(conn: &mut C, limit: i64) -> QueryResult<Vec<Ticket>>;
     fn held_by<C: LoadConnection<Backend = Self>>(conn: &mut C, worker: i64) -> QueryResult<Vec<Ticket>>;
+    /// Those of the orphans that nobody else has locked, locked; where reading them has not done so already.
+    fn lock_orphans<C: LoadConnection<Backend = Self>>(
+        _conn: &mut C,
+        orphans: Vec<Ticket>,
+    ) -> QueryResult<Vec<Ticket>> {
+        Ok(orphans)
+    }
     /// (id, whether it ended long enough ago), in the order of the ids.
     fn old_finished<C: LoadConnection<Backend = Self>>(
         conn: &mut C,
@@ -163,7 +170,8 @@ pub trait JobBackend: Database {
         after: i64,
         limit: i64,
     ) -> QueryResult<Vec<(i64, bool)>>;
-    /// Deletes finished jobs with all that is known of them, and gives how many there were.
+    /// Deletes finished jobs with all that is known of them, but for those that somebody has locked, and gives how many there
+    /// were.
     fn delete_finished<C: LoadConnection<Backend = Self>>(conn: &mut C, ids: &[i64]) -> QueryResult<usize>;
 
     /// Wakes workers, where the database can.

@@ -48,6 +48,14 @@ pub enum EnqueueError {
         /// The database's name.
         database: &'static str,
     },
+    /// The arguments hold a number far beyond what `f64` holds.
+    #[error(
+        "the arguments of {kind} hold a number with an exponent above 400, which could not be decoded again: pass it as text"
+    )]
+    HugeNumberInArgs {
+        /// The job's kind.
+        kind: &'static str,
+    },
     /// The arguments cannot be written as JSON.
     #[error("the arguments of {kind} cannot be written as JSON: {source}")]
     Encode {

@@ -34,7 +34,8 @@
 use crate::backend::JobBackend;
 use crate::new_job::micros;
 use crate::outcome::Outcome;
-use crate::{JobConnection, JobError, Status, Ticket, again, backoff};
+use crate::{Fault, JobConnection, JobError, Status, Ticket, again, backoff};
+use job_db::Database;
 use std::time::Duration;
 
 /// Moves up to `limit` jobs that are due from `jobs_scheduled` to `jobs_new`, and gives how many it moved.
@@ -88,6 +89,7 @@ pub fn rescue<C: JobConnection>(conn: &mut C, limit: i64) -> Result<Vec<i64>, Jo
     }
     again::write_transaction(conn, |conn| {
         let orphans = C::Db::orphans(conn, limit)?;
+        let orphans = C::Db::lock_orphans(conn, orphans)?;
         let mut rescued = Vec::with_capacity(orphans.len());
         for ticket in &orphans {
             let outcome = Outcome::Failed {
@@ -145,7 +147,18 @@ pub fn prune<C: JobConnection>(
     let removed = if old.is_empty() {
         0
     } else {
-        again::write_transaction(conn, |conn| C::Db::delete_finished(conn, &old))?
+        delete_finished(conn, &old)?
     };
     Ok(Pruned { removed, next })
+}
+
+/// Deletes them together, or, where a foreign key of the app's keeps one, one by one.
+fn delete_finished<C: JobConnection>(conn: &mut C, ids: &[i64]) -> Result<usize, JobError> {
+    let mut delete = |ids: &[i64]| again::write_transaction(conn, |conn| C::Db::delete_finished(conn, ids));
+    match delete(ids) {
+        Err(error) if C::Db::fault(&error) == Fault::Other && ids.len() > 1 => {
+            Ok(ids.iter().filter_map(|&id| delete(&[id]).ok()).sum())
+        }
+        deleted => Ok(deleted?),
+    }
 }

@@ -30,7 +30,11 @@ pub const MAX_UNCHARGED: i32 = 10_000;
 
 pub(crate) const LONGEST_RUN_IN: Duration = Duration::from_secs(1000 * 365 * 86_400);
 
-pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), EnqueueError> {
+/// Checks a name: 1 to 255 bytes without control characters.
+///
+/// # Errors
+/// [`EnqueueError::BadName`].
+pub fn check_name(what: &'static str, name: &str) -> Result<(), EnqueueError> {
     let problem = if name.is_empty() {
         "is empty"
     } else if name.len() > MAX_NAME_BYTES {
@@ -83,6 +87,36 @@ pub(crate) fn json_has_nul(json: &str) -> bool {
         }
         // Skips the escaped character, so that a second backslash does not begin an escape of its own.
         rest = escape.get(1..).unwrap_or("");
+    }
+    false
+}
+
+/// Whether a JSON text has a number far beyond what `f64` holds. It could not be decoded again, and PostgreSQL, which keeps it,
+/// gives it back with all its zeros: a few thousand of them are more than its memory.
+pub(crate) fn json_has_huge_number(json: &str) -> bool {
+    const MOST: u32 = 400;
+    let (mut in_string, mut escaped, mut after_digit) = (false, false, false);
+    let bytes = json.as_bytes();
+    for (at, &byte) in bytes.iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_string,
+            b'"' => in_string = !in_string,
+            b'e' | b'E' if !in_string && after_digit => {
+                let exponent = bytes[at + 1..]
+                    .iter()
+                    .skip_while(|byte| matches!(byte, b'+' | b'-' | b'0'));
+                let exponent = exponent.take_while(|byte| byte.is_ascii_digit());
+                let value = exponent.fold(0_u32, |value, digit| {
+                    value.saturating_mul(10).saturating_add(u32::from(digit - b'0'))
+                });
+                if value > MOST {
+                    return true;
+                }
+            }
+            _ => {}
+        }
+        after_digit = byte.is_ascii_digit();
     }
     false
 }
@@ -156,6 +190,29 @@ mod tests {
         );
         assert!(serde_json::from_str::<serde_json::Value>(&flat).is_ok());
         assert!(!json_is_too_deep(&flat));
+    }
+
+    #[test]
+    fn a_number_beyond_all_is_found_and_only_in_numbers() {
+        for huge in [
+            "1e401",
+            "[1, 2E+131071]",
+            "-1.5e-16000",
+            "1e0000000000401",
+            "1e99999999999999999999",
+        ] {
+            assert!(json_has_huge_number(huge), "{huge}");
+        }
+        for fine in [
+            "1e308",
+            "[true, false, 1e+22]",
+            r#""1e999""#,
+            r#"{"a\"1e999": 1e00012}"#,
+            "4e",
+            "1e400",
+        ] {
+            assert!(!json_has_huge_number(fine), "{fine}");
+        }
     }
 
     #[test]

@@ -153,6 +153,9 @@ impl NewJob {
         if limits::json_is_too_deep(&args) {
             return Err(EnqueueError::ArgsTooDeep { kind });
         }
+        if limits::json_has_huge_number(&args) {
+            return Err(EnqueueError::HugeNumberInArgs { kind });
+        }
         if !<DB as Database>::JSON_HOLDS_NUL && limits::json_has_nul(&args) {
             return Err(EnqueueError::NulInArgs {
                 kind,

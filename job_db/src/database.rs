@@ -71,6 +71,16 @@ pub trait Database: Backend + sealed::Sealed + Sized + 'static {
         Ok(())
     }
 
+    /// Rolls a transaction back that somebody has begun by SQL, behind Diesel's back, and left open; where there is none,
+    /// nothing happens.
+    fn end_forgotten_transaction<C>(conn: &mut C)
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        // Where there is none, MySQL says nothing, and what SQLite says does not matter.
+        let _ = conn.batch_execute("ROLLBACK");
+    }
+
     /// Runs `work` in a transaction at READ COMMITTED; on SQLite the write lock is taken at once. Inside an open
     /// transaction it nests as a savepoint, at that one's isolation level.
     fn write_transaction<C, T, E>(conn: &mut C, work: impl FnOnce(&mut C) -> Result<T, E>) -> Result<T, E>

@@ -44,6 +44,9 @@ pub enum MigrateError {
         /// The newest version that this program knows.
         binary: i64,
     },
+    /// The database keeps texts in another encoding than UTF-8, which cannot hold every error text and every result.
+    #[error("the database's encoding is {0}, and Gatun needs UTF8: create the database with ENCODING 'UTF8'")]
+    Encoding(String),
     /// The server lacks what the statements need.
     #[error("{server} is too old: Gatun needs {needed}")]
     ServerTooOld {

@@ -16,14 +16,19 @@ const OLDEST: i32 = 120_000;
 crate::statement! {
     struct ExistingTables<'a> on Pg { names: Vec<&'a str> => Array<Text> } -> Text;
     "SELECT relname::text FROM pg_catalog.pg_class
-     WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f') AND relname = ANY (" names ")"
+     WHERE relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = current_schema()) AND relkind IN ('r', 'p', 'v', 'm', 'f') AND relname = ANY (" names ")"
 }
 
 crate::statement! {
     struct Columns<'a> on Pg { table: &'a str => Text } -> Text;
     "SELECT attname::text FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
-     WHERE c.relnamespace = current_schema()::regnamespace AND c.relname = " table "
+     WHERE c.relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = current_schema()) AND c.relname = " table "
        AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
+}
+
+crate::statement! {
+    struct IsAlone on Pg {} -> Bool;
+    "SELECT now() = statement_timestamp()"
 }
 
 crate::statement! {
@@ -32,8 +37,8 @@ crate::statement! {
 }
 
 crate::statement! {
-    struct ServerVersion on Pg {} -> (Integer, Text);
-    "SELECT current_setting('server_version_num')::int, current_setting('server_version')"
+    struct ServerVersion on Pg {} -> (Integer, Text, Text);
+    "SELECT current_setting('server_version_num')::int, current_setting('server_version'), current_setting('server_encoding')"
 }
 
 fn check_version(number: i32, version: &str) -> Result<(), MigrateError> {
@@ -83,6 +88,16 @@ impl Database for Pg {
              SET default_transaction_isolation = 'read committed';
              SET plan_cache_mode = 'force_generic_plan'"
         ))
+    }
+
+    fn end_forgotten_transaction<C>(conn: &mut C)
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        // A ROLLBACK for nothing is a warning in the server's log. In a statement's own transaction the two clocks agree.
+        if !matches!(IsAlone {}.get_result(conn), Ok(true)) {
+            let _ = conn.batch_execute("ROLLBACK");
+        }
     }
 
     fn prepare_transaction<C>(conn: &mut C, statement_timeout: Duration) -> QueryResult<()>
@@ -144,7 +159,10 @@ impl Database for Pg {
     where
         C: LoadConnection<Backend = Self>,
     {
-        let (number, version): (i32, String) = ServerVersion {}.get_result(conn)?;
+        let (number, version, encoding): (i32, String, String) = ServerVersion {}.get_result(conn)?;
+        if encoding != "UTF8" {
+            return Err(MigrateError::Encoding(encoding));
+        }
         check_version(number, &version)
     }
 

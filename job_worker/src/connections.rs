@@ -85,7 +85,12 @@ where
                         .connection_customizer(Box::new(Prepare { pooler: *pooler }))
                         .build_unchecked(manager.clone())
                 });
-                work(&mut *pool.get().context(NONE)?);
+                let mut conn = pool.get().context(NONE)?;
+                work(&mut *conn);
+                if !pooler {
+                    // The next job must not work in it, and lose what it did.
+                    <C::Db as Database>::end_forgotten_transaction(&mut *conn);
+                }
             }
         }
         Ok(())

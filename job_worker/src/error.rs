@@ -15,6 +15,9 @@ pub enum WorkerError {
         "the worker has no queue: call queues([…]) with at least one name, or leave it out for `default`"
     )]
     NoQueues,
+    /// A queue or a kind has a name that no job can have.
+    #[error(transparent)]
+    BadName(#[from] job_core::EnqueueError),
     /// There is no thread to perform.
     #[error("threads(0) can perform nothing: choose at least 1")]
     NoThreads,

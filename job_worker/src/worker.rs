@@ -216,6 +216,12 @@ where
         if options.queues.is_empty() {
             return Err(WorkerError::NoQueues);
         }
+        for queue in &options.queues {
+            job_core::limits::check_name("queue", queue)?;
+        }
+        for kind in self.registry.kinds() {
+            job_core::limits::check_name("kind", &kind)?;
+        }
         if options.threads == 0 {
             return Err(WorkerError::NoThreads);
         }

@@ -113,7 +113,12 @@ statement! {
 statement! {
     struct LockFinished<'a> on Mysql { rows: &'a str => Text } -> BigInt;
     "SELECT f.job_id FROM JSON_TABLE(" rows {ROWS} "STRAIGHT_JOIN jobs_finished f FORCE INDEX (PRIMARY)
-     ON f.job_id = v.id FOR UPDATE"
+     ON f.job_id = v.id STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = v.id FOR UPDATE SKIP LOCKED"
+}
+statement! {
+    struct LockOrphans<'a> on Mysql { rows: &'a str => Text } -> BigInt;
+    "SELECT p.job_id FROM JSON_TABLE(" rows {ROWS} "STRAIGHT_JOIN jobs_processing p FORCE INDEX (PRIMARY)
+     ON p.job_id = v.id AND p.attempts = v.attempts FOR UPDATE SKIP LOCKED"
 }
 statement! {
     struct DeleteFailures<'a> on Mysql { rows: &'a str => Text } -> ();
@@ -216,6 +221,24 @@ impl JobBackend for Mysql {
             }
             Ok(due.len())
         })
+    }
+
+    fn lock_orphans<C: LoadConnection<Backend = Self>>(
+        conn: &mut C,
+        orphans: Vec<Ticket>,
+    ) -> QueryResult<Vec<Ticket>> {
+        let rows: Vec<_> = orphans
+            .iter()
+            .map(|ticket| (ticket.job_id, ticket.attempts))
+            .collect();
+        let locked: Vec<i64> = LockOrphans {
+            rows: &json!(rows).to_string(),
+        }
+        .load(conn)?;
+        Ok(orphans
+            .into_iter()
+            .filter(|ticket| locked.contains(&ticket.job_id))
+            .collect())
     }
 
     fn delete_finished<C: LoadConnection<Backend = Self>>(conn: &mut C, ids: &[i64]) -> QueryResult<usize> {

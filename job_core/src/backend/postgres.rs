@@ -145,7 +145,9 @@ statement! {
 }
 statement! {
     struct DeleteAllFinished<'a> on Pg { ids: &'a [i64] => Array<BigInt> } -> BigInt;
-    "WITH s AS (DELETE FROM jobs_finished WHERE job_id = ANY (" ids ") RETURNING job_id),
+    "WITH l AS MATERIALIZED (SELECT f.job_id FROM jobs_finished f JOIN jobs j ON j.id = f.job_id
+         WHERE f.job_id = ANY (" ids ") FOR UPDATE SKIP LOCKED),
+     s AS (DELETE FROM jobs_finished WHERE job_id = ANY (ARRAY (SELECT job_id FROM l)) RETURNING job_id),
      f AS (DELETE FROM job_failures WHERE job_id = ANY (ARRAY (SELECT job_id FROM s)))
      DELETE FROM jobs WHERE id = ANY (ARRAY (SELECT job_id FROM s)) RETURNING id"
 }

@@ -26,6 +26,12 @@ pub fn completed<C: JobConnection>(output: &impl Serialize) -> Outcome {
             limits::MAX_JSON_DEPTH
         ));
     }
+    if limits::json_has_huge_number(&json) {
+        return Outcome::FailedForGood(
+            "the result holds a number with an exponent above 400, which could not be decoded again"
+                .to_owned(),
+        );
+    }
     if !<C::Db as Database>::JSON_HOLDS_NUL && limits::json_has_nul(&json) {
         return Outcome::FailedForGood(format!(
             "the result holds the character NUL, which {} cannot keep in JSON",

@@ -8,6 +8,9 @@ pub enum ParallelError {
     /// There is no thread to do anything.
     #[error("0 threads can do nothing: choose at least 1")]
     NoThreads,
+    /// No system gives so many threads.
+    #[error("{0} threads are more than any system gives: choose at most {most}", most = super::options::MOST_THREADS)]
+    TooManyThreads(usize),
     /// No outcome may be waited for, so that none can be told in the order of the input.
     #[error("a window of 0 items holds none: choose at least 1")]
     NoWindow,

@@ -2,6 +2,9 @@ use super::error::ParallelError;
 use super::summary::Counts;
 use super::token::StopToken;
 
+/// Beyond this a number of threads is a mistake.
+pub(super) const MOST_THREADS: usize = 1 << 16;
+
 /// In which order outcomes are told to [`for_each_outcome`](super::Parallel::for_each_outcome). A report is in the order of
 /// the input in either case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,6 +81,9 @@ impl Options<'_> {
     pub(super) fn check(&self) -> Result<(), ParallelError> {
         if self.threads == 0 {
             return Err(ParallelError::NoThreads);
+        }
+        if self.threads > MOST_THREADS {
+            return Err(ParallelError::TooManyThreads(self.threads));
         }
         if self.window == 0 {
             return Err(ParallelError::NoWindow);
