@@ -89,6 +89,7 @@
 //!   the session is dead and the next holder works. Send [`Locked::token`] along, and have the other side refuse lower ones.
 //! - A transaction is open while the closure runs, and a connection with it. For minutes, that holds up vacuuming or
 //!   purging on a server; on SQLite **every lock excludes every other writer of the file**.
+//! - DDL in the closure, or a COMMIT of your own, ends the transaction and with it the lock, on MySQL and MariaDB silently.
 //! - Locks of different names do not exclude each other (but for SQLite), and one who does not ask for the lock is not kept
 //!   from anything.
 //! - There is no fairness beyond the database's own queue, which [`Wait::AtMost`] and SQLite do not have.
