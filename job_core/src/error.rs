@@ -102,7 +102,7 @@ pub enum EnqueueError {
 #[non_exhaustive]
 pub enum JobError {
     /// There is no such job: it never was, was discarded, or was pruned.
-    #[error("there is no job {0}: it was discarded or pruned, or its transaction was rolled back")]
+    #[error("there is no job {0}: it never was, was discarded or pruned, or its transaction was rolled back")]
     NotFound(i64),
     /// The job is not in a status that allows the change.
     #[error(

@@ -23,6 +23,10 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
+#[diagnostic::on_unimplemented(
+    message = "Gatun does not know the database `{Self}` in this build",
+    note = "enable the feature `postgres`, `mysql` or `sqlite` of job_core, job_worker, job_lock or job_partition"
+)]
 /// What differs between the databases and is not about jobs or locks. Implemented for Diesel's `Pg`, `Mysql` and
 /// `Sqlite`, never for a connection type, so that every connection to one of them works.
 pub trait Database: Backend + sealed::Sealed + Sized + 'static {

@@ -52,7 +52,7 @@ fn check_version(text: &str) -> Result<(), MigrateError> {
 
 crate::statement! {
     struct TakeWriteLock on Sqlite {} -> ();
-    "UPDATE locks SET token = token WHERE 0"
+    "UPDATE job_schema_versions SET version = version WHERE 0"
 }
 
 crate::statement! {

@@ -147,7 +147,7 @@ fn record_one<C>(
         Some(Status::Failed) => {
             add(&tally.failed, 1);
             log::error!(
-                "gatun: job {} ({kind}) failed, attempt {}: no more",
+                "gatun: job {} ({kind}) failed for good at attempt {}",
                 ticket.job_id,
                 ticket.charged()
             );

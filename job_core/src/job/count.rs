@@ -1,8 +1,9 @@
 use crate::backend::JobBackend;
 use crate::{Job, JobConnection, JobError, Status};
+use std::fmt;
 
 /// How many jobs are in each status.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     counts: [i64; Status::ALL.len()],
 }
@@ -25,6 +26,18 @@ impl Counts {
     /// How many there are in all.
     pub fn total(&self) -> i64 {
         self.counts.iter().sum()
+    }
+}
+
+impl fmt::Debug for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map()
+            .entries(
+                Status::ALL
+                    .into_iter()
+                    .map(|status| (status.name(), self.of(status))),
+            )
+            .finish()
     }
 }
 
