@@ -26,6 +26,9 @@ const POLL_LISTENING: Duration = Duration::from_secs(1);
 /// Senders of notifications send one in 10 ms at most, so a job may come this much later than the notification.
 const AFTER_NEWS: Duration = Duration::from_millis(15);
 
+/// How long a lane that came back short is left alone while others have jobs.
+const SHORT: Duration = Duration::from_millis(50);
+
 /// How long to wait where claiming is not allowed, or where the completer lags behind.
 const HOLD: Duration = Duration::from_millis(50);
 
@@ -40,6 +43,14 @@ struct Lane {
     queue: String,
     priority: i32,
     cursor: i64,
+    /// When it last gave fewer jobs than it might.
+    short: Option<Instant>,
+}
+
+impl Lane {
+    fn is_short(&self) -> bool {
+        self.short.is_some_and(|at| at.elapsed() < SHORT)
+    }
 }
 
 /// What one look at the lanes gave.
@@ -169,22 +180,31 @@ where
         if rescan || self.idle {
             self.find_lanes(rescan)?;
         }
-        let mut look = Look::Nothing;
+        let (mut look, mut passed_over) = (Look::Nothing, false);
         for at in 0..self.lanes.len() {
             if room == 0 || !self.team.stop.is_running() {
                 break;
+            }
+            if self.lanes[at].is_short() {
+                passed_over = true;
+                continue;
             }
             let claimed = self.claim(at, room, jobs)?;
             if claimed < room {
                 // The lane was looked through up to its end: what stands in it so far is not for this worker.
                 self.lanes[at].cursor = self.lanes[at].cursor.max(self.seen);
+                self.lanes[at].short = Some(Instant::now());
             }
             if claimed > 0 {
                 look = Look::Claimed;
             }
             room -= claimed.min(room);
         }
+        // As idle it looks at all lanes the next time, and at once if it has passed one over.
         self.idle = look == Look::Nothing;
+        if passed_over {
+            look = Look::Claimed;
+        }
         if rescan {
             self.rescanned = Some(Instant::now());
             if self.idle {
@@ -221,6 +241,7 @@ where
                     cursor: known.filter(|_| !rescan).map_or(0, |lane| lane.cursor),
                     queue,
                     priority,
+                    short: None,
                 }
             })
             .collect();
@@ -251,7 +272,7 @@ where
             }
         });
         if tries > 1 || !matches!(claimed, Some(Ok(_))) {
-            team.hands.set_doubt(true);
+            team.hands.raise_doubt();
         }
         let claimed = claimed?;
         let claimed = match claimed {
@@ -280,7 +301,7 @@ where
 
     /// Whether nothing is in hand that could enqueue or come back, and nothing is due.
     fn is_quiet(&mut self) -> bool {
-        if self.team.hands.count() > 0 || self.team.hands.in_doubt() {
+        if self.team.hands.count() > 0 || self.team.hands.doubts() > 0 {
             return false;
         }
         // What somebody else promotes just now is not ours to promote, but still due.

@@ -1,6 +1,6 @@
 use job_core::Ticket;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// The jobs that this worker has claimed and whose outcome it has not recorded, by id, with the number of the attempt.
@@ -10,8 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 pub(crate) struct Hands {
     jobs: Mutex<HashMap<i64, i32>>,
     claiming: Mutex<()>,
-    /// Whether the answer to a claim was lost, so that the database may know of jobs that are not here.
-    doubt: AtomicBool,
+    /// How often the answer to a claim was lost since it was last known that the database knows of no job that is not here.
+    doubts: AtomicU64,
 }
 
 impl Hands {
@@ -30,12 +30,19 @@ impl Hands {
         }
     }
 
-    pub(crate) fn set_doubt(&self, doubt: bool) {
-        self.doubt.store(doubt, Ordering::Release);
+    pub(crate) fn raise_doubt(&self) {
+        self.doubts.fetch_add(1, Ordering::AcqRel);
     }
 
-    pub(crate) fn in_doubt(&self) -> bool {
-        self.doubt.load(Ordering::Acquire)
+    pub(crate) fn doubts(&self) -> u64 {
+        self.doubts.load(Ordering::Acquire)
+    }
+
+    /// Ends the doubts that there were before somebody saw to them; a later one stays.
+    pub(crate) fn settle_doubts(&self, seen: u64) {
+        let _ = self
+            .doubts
+            .compare_exchange(seen, 0, Ordering::AcqRel, Ordering::Acquire);
     }
 
     pub(crate) fn take(&self, id: i64, attempts: i32) {

@@ -73,7 +73,7 @@ where
         if rescue.is_up() {
             house.rescue();
         }
-        if reclaim.is_up() || team.hands.in_doubt() {
+        if reclaim.is_up() || team.hands.doubts() > 0 {
             house.hand_back_lost_claims();
         }
         if prune.is_up() && house.prune() {
@@ -155,22 +155,22 @@ where
         let team = self.team;
         let worker = team.pulse.worker();
         let Some(claiming) = team.hands.while_nobody_claims() else {
-            team.hands.set_doubt(true);
+            team.hands.raise_doubt();
             return;
         };
-        // A claim after this one may raise it again.
-        team.hands.set_doubt(false);
+        let doubts = team.hands.doubts();
         let held = self.call("lost claims", |conn| housekeeping::held_by(conn, worker));
         let lost = held.map(|held| team.hands.not_held(held));
         drop(claiming);
         match lost.and_then(|lost| self.call("lost claims", |conn| release_all(conn, &lost))) {
-            Some(0) => {}
+            Some(0) => team.hands.settle_doubts(doubts),
             Some(released) => {
                 log::warn!("gatun: handed back {released} jobs whose claim was not answered");
                 add(&team.tally.released, released);
+                team.hands.settle_doubts(doubts);
                 team.wake_for_news();
             }
-            None => team.hands.set_doubt(true),
+            None => team.hands.raise_doubt(),
         }
     }
 
