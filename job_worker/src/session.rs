@@ -233,10 +233,12 @@ mod tests {
             "missing \"=\" after \"postgresql:/u:secret@h/db\" in connection info string",
             "invalid URI: postgres://u:my secret@h",
             "bad option in host=h password=secret",
+            "invalid integer value \"secret\" for connection option \"port\"",
+            "could not translate host name \"secret@127.0.0.1\" to address: Name or service not known",
         ] {
             let shown = without_secrets(secret);
             assert!(
-                !shown.contains("secret") && shown.ends_with("(the connection string)"),
+                !shown.contains("secret") && shown.contains("the connection string"),
                 "{shown}"
             );
         }
