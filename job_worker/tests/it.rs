@@ -14,6 +14,8 @@ mod postgres {
     /// What the last client packet of a claim, and of a completion, holds: each is one statement.
     const COMMIT: &str = "";
 
+    #[path = "only/ghosts.rs"]
+    mod ghosts;
     #[path = "only/network.rs"]
     mod network;
     #[path = "only/postgres.rs"]
@@ -32,6 +34,8 @@ mod mysql {
     /// What the last client packet of a claim, and of a completion, holds.
     const COMMIT: &str = "COMMIT";
 
+    #[path = "only/ghosts.rs"]
+    mod ghosts;
     #[path = "only/network.rs"]
     mod network;
     #[path = "only/mysql.rs"]
@@ -44,6 +48,9 @@ mod mysql {
 #[path = "."]
 mod sqlite {
     use job_test::sqlite::{Conn, Db};
+
+    #[path = "only/sqlite.rs"]
+    mod only;
     #[path = "suite/mod.rs"]
     mod suite;
 }

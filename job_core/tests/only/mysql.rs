@@ -1,11 +1,17 @@
 //! What the suite must say in MySQL's own words, and what only MySQL and MariaDB can show.
 use super::{Conn, Db};
 
+#[path = "held_rows.rs"]
+mod held_rows; // rows that somebody else has locked
 #[path = "mysql_lost.rs"]
 mod lost; // the server rolls back a whole transaction
 #[path = "mysql_sessions.rs"]
 mod sessions; // the settings of an app's session
 
+/// Lets a session check foreign keys.
+pub(super) const ENFORCE_FOREIGN_KEYS: &str = "SET SESSION foreign_key_checks = ON";
+/// Lets a session wait for no lock for long.
+const IMPATIENT: &str = "SET SESSION innodb_lock_wait_timeout = 2";
 /// A time in the past.
 pub(super) const PAST: &str = "'2001-01-01 00:00:00'";
 /// Each isolation level as a session's default.

@@ -1,9 +1,15 @@
 //! What the suite must say in PostgreSQL's own words, and what only PostgreSQL can show.
-use super::Db;
+use super::{Conn, Db};
 
+#[path = "held_rows.rs"]
+mod held_rows; // rows that somebody else has locked
 #[path = "postgres_plans.rs"]
 mod plans; // no statement on a hot path scans a table
 
+/// Lets a session check foreign keys.
+pub(super) const ENFORCE_FOREIGN_KEYS: &str = "SET session_replication_role = origin";
+/// Lets a session wait for no lock for long.
+const IMPATIENT: &str = "SET lock_timeout = '2s'";
 /// A time in the past.
 pub(super) const PAST: &str = "'2001-01-01 00:00:00+00'";
 /// Each isolation level as a session's default.

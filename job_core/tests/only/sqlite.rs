@@ -1,6 +1,8 @@
 //! What the suite must say in SQLite's own words.
 use super::Db;
 
+/// Lets a session check foreign keys.
+pub(super) const ENFORCE_FOREIGN_KEYS: &str = "PRAGMA foreign_keys = ON";
 /// A time in the past.
 pub(super) const PAST: &str = "978307200000000";
 /// SQLite has one level: serializable.

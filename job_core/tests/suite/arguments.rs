@@ -3,6 +3,7 @@ use super::support::{Echo, any, claimed, echo, register};
 use super::{Conn, Db};
 use job_core::{EnqueueError, Job, Perform, Run};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 #[test]
 fn arguments_have_a_size_limit_that_can_be_moved() {
@@ -144,5 +145,46 @@ fn numbers_are_kept_to_the_last_digit() {
     job.complete(conn, &numbers).unwrap();
     let kept: ([f64; 7], [u64; 3], [i64; 2]) = Job::find(conn, job.id()).unwrap().output().unwrap();
     assert_eq!(kept, numbers);
+    db.assert_invariants();
+}
+
+/// A job that hands on a document that somebody else wrote.
+#[derive(Debug, Serialize, Deserialize)]
+struct Document(Box<RawValue>);
+
+impl Perform for Document {
+    const KIND: &'static str = "document";
+    type Context = ();
+    type Output = ();
+    fn perform(&self, _: &Run<'_, ()>) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+fn document(text: &str) -> Document {
+    Document(RawValue::from_string(text.to_owned()).unwrap())
+}
+
+#[test]
+fn numbers_that_no_float_holds_are_refused_as_arguments() {
+    let db = Db::new();
+    let is_it = |error: &EnqueueError| matches!(error, EnqueueError::HugeNumberInArgs { kind: "document" });
+    // PostgreSQL would give the last one back with 131,071 zeros for each number.
+    let many = format!("[{}]", ["1e131071"; 100].join(","));
+    for text in ["1e401", "[1, -2.5E+16000]", r#"{"n": 1e-99999}"#, &many] {
+        refused(
+            &db,
+            || document(text).job(),
+            is_it,
+            "a number with an exponent above 400",
+        );
+    }
+    let conn = &mut db.connect();
+    for text in ["1.7976931348623157e308", r#"["1e999"]"#] {
+        let job = document(text).enqueue(conn).unwrap();
+        let found = Job::find(conn, job.id).unwrap();
+        let args = found.args::<serde_json::Value>().unwrap();
+        assert_eq!(args, serde_json::from_str::<serde_json::Value>(text).unwrap());
+    }
     db.assert_invariants();
 }

@@ -1,5 +1,6 @@
 use super::support::{any, claimed, kill, one_in_each_status, register, status};
 use super::{Db, only};
+use diesel::connection::SimpleConnection;
 use job_core::housekeeping::{declare_dead, next_due, promote, prune, rescue, silent_workers};
 use job_core::{Job, Status, WorkerRow};
 use std::time::Duration;
@@ -223,5 +224,33 @@ fn case_53_what_is_due_later_lies_in_no_claims_way() {
     );
     let worker = register(conn);
     claimed(conn, &worker, any());
+    db.assert_invariants();
+}
+
+#[test]
+fn a_foreign_key_of_the_apps_keeps_only_its_own_job() {
+    let db = Db::new();
+    db.execute(
+        "CREATE TABLE orders (id BIGINT PRIMARY KEY, job_id BIGINT, FOREIGN KEY (job_id) REFERENCES jobs (id))",
+    );
+    let conn = &mut db.connect();
+    conn.batch_execute(only::ENFORCE_FOREIGN_KEYS).unwrap();
+    let worker = register(conn);
+    let ids: Vec<i64> = (0..20)
+        .map(|_| {
+            let job = claimed(conn, &worker, any());
+            job.complete(conn, &"done").unwrap();
+            job.id()
+        })
+        .collect();
+    db.execute(&format!("INSERT INTO orders VALUES (1, {})", ids[3]));
+    db.execute(&format!("UPDATE jobs_finished SET finished_at = {}", only::PAST));
+    assert_eq!(prune(conn, Status::Completed, HOUR, 0, 100).unwrap().removed, 19);
+    assert_eq!(db.bigints("SELECT id FROM jobs"), [ids[3]]);
+    db.assert_invariants();
+    // Once the app has let it go, it goes too.
+    db.execute("DELETE FROM orders");
+    assert_eq!(prune(conn, Status::Completed, HOUR, 0, 100).unwrap().removed, 1);
+    assert_eq!(Job::counts(conn).unwrap().total(), 0);
     db.assert_invariants();
 }

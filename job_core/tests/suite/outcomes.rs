@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use job_core::{
     ClaimedJob, Job, JobError, Outcome, Status, When, cancel, fail_for_good, snooze, snooze_until,
 };
+use serde_json::value::RawValue;
 use std::time::Duration;
 
 /// Error texts that have killed a worker somewhere.
@@ -226,4 +227,21 @@ fn invariant_8_any_json_that_a_result_may_be_is_recorded_or_ends_the_job() {
         assert!(Job::find(conn, job.id()).unwrap().status().is_finished());
     }
     db.assert_invariants();
+}
+
+#[test]
+fn a_result_with_a_number_that_no_float_holds_fails_for_good() {
+    let db = Db::new();
+    let conn = &mut db.connect();
+    let worker = register(conn);
+    for text in ["1e401", "[1e200000]", r#"{"n": -1e-16000}"#] {
+        let job = claimed(conn, &worker, any().max_attempts(3));
+        let result = RawValue::from_string(text.to_owned()).unwrap();
+        assert_eq!(job.complete(conn, &result).unwrap(), Status::Failed);
+        let found = Job::find(conn, job.id()).unwrap();
+        assert_eq!((found.status(), found.attempts()), (Status::Failed, 1));
+        let error = found.last_error().unwrap();
+        assert!(error.contains("a number with an exponent above 400"), "{error}");
+        db.assert_invariants();
+    }
 }

@@ -3,6 +3,7 @@ use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
 use diesel::sql_types::Integer;
 use job_db::{Database, Fault, MigrateError, migrate};
+use job_test::{Kind, Postgres};
 use std::sync::Barrier;
 use std::thread;
 
@@ -189,4 +190,68 @@ fn an_apps_default_of_a_higher_isolation_level_does_not_disturb_the_migration() 
             });
         }
     });
+}
+
+/// Removes by SQL what a test made on the server, also when the test has failed.
+struct Removed(String);
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        let done =
+            Conn::establish(&Postgres::server()).map(|mut conn| conn.batch_execute(&self.0).map_err(drop));
+        if !matches!(done, Ok(Ok(()))) {
+            eprintln!("failed: {}", self.0);
+        }
+    }
+}
+
+#[test]
+fn a_schema_may_have_a_name_that_needs_quotes() {
+    let server = Postgres::server();
+    for name in ["Gatun Test", "gatun-test", "gatun.test", "select"] {
+        let name = format!("{name} {}", std::process::id());
+        let conn = &mut Conn::establish(&server).unwrap();
+        conn.batch_execute(&format!("CREATE SCHEMA \"{name}\"")).unwrap();
+        let _removed = Removed(format!(
+            "SET client_min_messages = warning; DROP SCHEMA \"{name}\" CASCADE"
+        ));
+        conn.batch_execute(&format!("SET search_path = \"{name}\""))
+            .unwrap();
+        for _ in 0..2 {
+            migrate(conn).unwrap();
+        }
+        let mut tables = diesel::pg::Pg::existing_tables(conn, &job_db::TABLES).unwrap();
+        tables.sort_unstable();
+        let mut ours = job_db::TABLES.to_vec();
+        ours.sort_unstable();
+        assert_eq!(tables, ours, "{name}");
+        // A table of the app's with one of our names is seen there too.
+        conn.batch_execute("DROP TABLE job_schema_versions").unwrap();
+        let error = migrate(conn).unwrap_err();
+        assert!(matches!(error, MigrateError::ForeignTable(_)), "{name}: {error}");
+    }
+}
+
+#[test]
+fn a_database_in_another_encoding_is_refused() {
+    let server = Postgres::server();
+    let name = format!("gatun_test_latin1_{}", std::process::id());
+    let admin = &mut Conn::establish(&server).unwrap();
+    admin
+        .batch_execute(&format!(
+            "CREATE DATABASE {name} ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+        ))
+        .unwrap();
+    let _removed = Removed(format!("DROP DATABASE {name} WITH (FORCE)"));
+    let (address, options) = server.split_once('?').unwrap_or((&server, ""));
+    let (host, _) = address.rsplit_once('/').unwrap();
+    let conn = &mut Conn::establish(&format!("{host}/{name}?{options}")).unwrap();
+    let error = migrate(conn).unwrap_err();
+    assert!(
+        matches!(&error, MigrateError::Encoding(encoding) if encoding == "LATIN1"),
+        "{error}"
+    );
+    assert!(error.to_string().contains("ENCODING 'UTF8'"), "{error}");
+    let tables = diesel::pg::Pg::existing_tables(conn, &job_db::TABLES).unwrap();
+    assert_eq!(tables, Vec::<String>::new());
 }

@@ -1,5 +1,5 @@
 use job_worker::InParallel;
-use job_worker::parallel::{Order, StopToken};
+use job_worker::parallel::{Order, ParallelError, StopToken};
 use std::convert::Infallible;
 use std::rc::Rc;
 use std::sync::Barrier;
@@ -168,4 +168,19 @@ fn an_endless_input_ends_with_the_token() {
         (summary.counts().ok, summary.counts().skipped),
         (u64::from(told), 0)
     );
+}
+
+#[test]
+fn more_threads_than_any_system_gives_are_refused_before_the_input_is_touched() {
+    for threads in [usize::MAX, (1 << 16) + 1] {
+        let input = (0_u64..).inspect(|_| panic!("the input was touched"));
+        let refused = input
+            .in_parallel()
+            .threads(threads)
+            .for_each_outcome(Ok::<_, String>, |_, _| ());
+        assert!(
+            matches!(refused, Err(ParallelError::TooManyThreads(number)) if number == threads),
+            "{refused:?}"
+        );
+    }
 }

@@ -30,6 +30,10 @@ fn a_worker_that_could_do_nothing_says_so() {
     assert!(matches!(error(nothing(&db).threads(0)), WorkerError::NoThreads));
     let twice = error(nothing(&db).register::<Step>());
     assert!(matches!(twice, WorkerError::DuplicateKind("step")));
+    for name in ["a\0b", "", &"x".repeat(256)] {
+        let unnameable = error(nothing(&db).queues(["default", name]));
+        assert!(matches!(unnameable, WorkerError::BadName(_)), "{unnameable}");
+    }
     let hasty = nothing(&db)
         .heartbeat(Duration::from_secs(5))
         .rescue_after(Duration::from_secs(14));

@@ -213,3 +213,35 @@ fn a_job_can_ask_whether_it_is_still_its_own() {
     await_status(&db, job.id, Status::Cancelled);
     db.assert_invariants();
 }
+
+#[test]
+fn a_transaction_that_a_job_has_left_open_takes_nothing_of_the_next_job_with_it() {
+    for in_transaction in [false, true] {
+        let db = db();
+        let ids = Job::enqueue_all(&mut db.connect(), ["leaky", "innocent"].map(step)).unwrap();
+        let report = worker(&db, move |name, run| {
+            let work = |conn: &mut Conn| {
+                effect(conn, run.job_id())?;
+                Ok(json!(null))
+            };
+            if name == "leaky" {
+                run.connection(|conn: &mut Conn| {
+                    conn.batch_execute("BEGIN")?;
+                    work(conn)
+                })
+            } else if in_transaction {
+                run.transaction(work)
+            } else {
+                run.connection(work)
+            }
+        })
+        .threads(1)
+        .pool_size(1)
+        .run_until_idle()
+        .unwrap();
+        assert_eq!((report.completed, report.retried), (2, 0));
+        // What the leaky one left open is rolled back.
+        assert_eq!(db.bigints("SELECT job_id FROM effects"), [ids[1]]);
+        db.assert_invariants();
+    }
+}
