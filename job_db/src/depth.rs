@@ -10,14 +10,33 @@ pub fn transaction_depth<C: Connection>(conn: &mut C) -> u32 {
 }
 
 /// Rolls back until no more than `depth` transactions are open. For use after a panic, since
-/// `Connection::transaction` leaves its transaction open then.
+/// `Connection::transaction` leaves its transaction open then. Where the caller's transaction turns out to be over, it is
+/// marked as broken: see [`savepoint`].
 pub fn roll_back_to<C: Connection>(conn: &mut C, depth: u32) {
+    let rolls_back = transaction_depth(conn) > depth;
     while transaction_depth(conn) > depth {
         let before = transaction_depth(conn);
         // A savepoint that is gone is an error, and Diesel counts it as rolled back; the transaction around it is still to do.
         if C::TransactionManager::rollback_transaction(conn).is_err() && transaction_depth(conn) >= before {
             break;
         }
+    }
+    if rolls_back {
+        mark_if_over(conn, depth);
+    }
+}
+
+/// After a rollback to the savepoint at `depth`: where it is gone, the transaction around it is over, and Diesel must not
+/// commit what follows.
+fn mark_if_over<C: Connection>(conn: &mut C, depth: u32) {
+    // A rollback to a savepoint keeps it; and Diesel says nothing of a rollback that failed after a deadlock.
+    if depth > 0
+        && !is_broken(conn)
+        && conn
+            .batch_execute(&format!("ROLLBACK TO SAVEPOINT diesel_savepoint_{depth}"))
+            .is_err()
+    {
+        C::TransactionManager::transaction_manager_status_mut(conn).set_in_error();
     }
 }
 
@@ -44,14 +63,7 @@ where
     let Some(error) = failed else {
         return done;
     };
-    // A rollback to a savepoint keeps it; and Diesel says nothing of a rollback that failed after a deadlock.
-    if !is_broken(conn)
-        && conn
-            .batch_execute(&format!("ROLLBACK TO SAVEPOINT diesel_savepoint_{depth}"))
-            .is_err()
-    {
-        C::TransactionManager::transaction_manager_status_mut(conn).set_in_error();
-    }
+    mark_if_over(conn, depth);
     Err(error)
 }
 

@@ -4,7 +4,9 @@ use diesel::result::Error;
 use job_db::Fault;
 use std::time::Duration;
 
-/// Why a lock was not had, or what it protected was not committed. In every case nothing of the closure's writes is kept.
+/// Why a lock was not had, or what it protected was not committed. Nothing of the closure's writes is kept, but for
+/// what a lease's fenced transactions committed before it was lost, for a COMMIT whose answer was lost, and, on MySQL and
+/// MariaDB, for what a closure writes on after an error that ended the transaction and that it swallowed.
 ///
 /// A closure's own error passes through [`Lock::synchronize`](crate::Lock::synchronize) as it is; so where the closure
 /// gives `anyhow::Error`, a lock's error is found by `error.downcast_ref::<LockError>()`.

@@ -138,22 +138,13 @@ where
             Err(error) => failed.push((key, format!("the row cannot be read: {error}"))),
         }
     }
-    let left = if rows.is_empty() {
-        Vec::new()
-    } else {
+    if !rows.is_empty() {
         perform(work, &rows, &keys, conn)?;
-        left_pending(shared, conn, &keys)?
-    };
+        all_marked(shared, conn, &keys, span)?;
+    }
     C::<M>::commit_transaction(conn).map_err(|error| of_work::<M>(&keys, error))?;
-    let done = keys.len() - left.len();
-    failed.extend(left.into_iter().map(|key| {
-        (
-            key,
-            "the closure succeeded, but the row is still pending".to_owned(),
-        )
-    }));
     Ok(Batch::Done {
-        done,
+        done: keys.len(),
         found: count,
         last,
         failed,
@@ -195,12 +186,14 @@ fn message(panic: &(dyn Any + Send)) -> &str {
         .unwrap_or("with something that is no text")
 }
 
-/// The rows that the closure has left pending, against its word: unnoticed they would come again for ever.
-fn left_pending<M>(
+/// Rows that the closure has left pending, against its word, would come again for ever. They are failures, which the batch is
+/// halved for; if it is all rows of the first batch, the closure marks nothing at all.
+fn all_marked<M>(
     shared: &Shared<'_, M>,
     conn: &mut Conn<M>,
     keys: &[KeyValue],
-) -> Result<Vec<KeyValue>, Trouble>
+    span: &Span,
+) -> Result<(), Trouble>
 where
     M: ManageConnection,
     M::Connection: PartitionConnection,
@@ -209,9 +202,6 @@ where
     // Where the closure has swallowed an error that ended the transaction, this is what fails.
     let found =
         Db::<M>::numbered(conn, plan.still_pending(keys)).map_err(|error| of_work::<M>(keys, error))?;
-    if found.is_empty() {
-        return Ok(Vec::new());
-    }
     let ours: HashSet<&KeyValue> = keys.iter().collect();
     let mut left = Vec::new();
     for row in found {
@@ -220,13 +210,20 @@ where
             left.push(key);
         }
     }
-    if left.len() == keys.len() && shared.tally.rows() == 0 {
+    if left.is_empty() {
+        return Ok(());
+    }
+    if left.len() == keys.len() && shared.tally.rows() == 0 && matches!(span, Span::After(_)) {
         return Err(Trouble::Fatal(PartitionError::NotMarked {
             key: left.swap_remove(0),
             pending: plan.table.pending.clone(),
         }));
     }
-    Ok(left)
+    Err(Trouble::Work {
+        keys: keys.to_vec(),
+        error: anyhow!("the closure succeeded, but the row is still pending"),
+        broken: false,
+    })
 }
 
 /// An error that what the closure did may have brought about, such as of a constraint that is checked at COMMIT.

@@ -53,10 +53,10 @@ impl Control {
 
     /// Lets time pass; `false` means stop.
     pub(crate) fn sleep(&self, time: Duration) -> bool {
-        let end = Instant::now() + time;
+        let start = Instant::now();
         let mut state = self.state();
         while *state != State::Stopped {
-            let left = end.saturating_duration_since(Instant::now());
+            let left = time.saturating_sub(start.elapsed());
             if left.is_zero() {
                 return true;
             }

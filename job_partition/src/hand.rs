@@ -11,7 +11,7 @@ use crate::{KeyValue, PartitionConnection};
 use diesel::deserialize::QueryableByName;
 use diesel::r2d2::ManageConnection;
 use std::marker::PhantomData;
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
 /// Runs all threads, the first with the connection that is open already.
@@ -34,8 +34,9 @@ where
             let mut hand = Hand::new(shared, work, conn.take());
             let thread = std::thread::Builder::new().name(format!("gatun-partition-{number}"));
             match thread.spawn_scoped(scope, move || {
-                let result = hand.go();
-                if result.is_err() {
+                let result = catch_unwind(AssertUnwindSafe(|| hand.go()));
+                if !matches!(result, Ok(Ok(()))) {
+                    // Before anybody waits for the partition that this thread had.
                     shared.sweep.stop();
                 }
                 result
@@ -49,10 +50,10 @@ where
             }
         }
         for thread in threads {
-            let ended = thread.join().unwrap_or_else(|panic| {
-                shared.sweep.stop();
-                resume_unwind(panic)
-            });
+            let ended = thread
+                .join()
+                .and_then(|ended| ended)
+                .unwrap_or_else(|panic| resume_unwind(panic));
             result = result.and(ended);
         }
         drop(reporter);

@@ -13,7 +13,11 @@ impl<M: Connect> Hold<M> {
     pub(super) fn check(&mut self, namespace: &str, number: u32) -> bool {
         match self {
             Self::Session(session) => session.check(namespace, number),
-            Self::Lease { lease, .. } => lease.renew().is_ok(),
+            Self::Lease { lease, .. } => {
+                // A renewal that finds the file busy says nothing; the lease knows until when it may be trusted.
+                let _ = lease.renew();
+                !lease.is_lost()
+            }
         }
     }
 
