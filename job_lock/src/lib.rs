@@ -112,6 +112,8 @@
 //! - Effects outside fenced transactions may overlap with a successor's: between the last [`Lease::check`] and the effect
 //!   the process may be suspended for as long as you like. [`Lease::token`] is what the other side can tell them by.
 //! - A closure is not stopped when its lease is lost. It must ask.
+//! - DDL in a fenced transaction, or a COMMIT of your own, ends it and with it the fence, on MySQL and MariaDB silently. What is
+//!   written after an error that ended the transaction, and that the closure swallowed, stands for itself.
 //! - A fenced transaction holds up the renewal; keep it shorter than the `ttl`.
 //!
 //! A lease and `synchronize` on the same name exclude each other. Who waits for a lease looks some twenty times a second;

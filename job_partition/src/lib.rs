@@ -101,8 +101,11 @@
 //! - The key must be unique and not null, and must not be changed by the closure. Integers are those of 64 bits with a sign.
 //! - The transaction is as long as the batch. On SQLite nobody else writes meanwhile; on servers, others who write the same
 //!   rows wait. Small batches and [`Partition::target`] are for that.
-//! - The closure must hand on the errors of its statements. MySQL and MariaDB roll a whole transaction back on a deadlock; if
-//!   the closure goes on after one, its later statements stand for themselves.
+//! - The closure must hand on the errors of its statements, and must not end the transaction. MySQL and MariaDB roll a whole
+//!   transaction back on a deadlock, SQLite does on `OR ROLLBACK`; DDL commits on MySQL and MariaDB; so does a COMMIT of your
+//!   own. If the closure goes on after one of these, its later statements stand for themselves, and not all of it is noticed.
+//! - The condition is SQL without binds: no `?` and no `$1` outside of quotes.
+//! - On MySQL and MariaDB sessions should not be at READ UNCOMMITTED: the last look would see what others may yet roll back.
 //! - The last look reads the whole table, unless an index serves the condition.
 //! - A binary with `panic = "abort"` ends at a panic. Nothing is lost by that, and nothing is halved.
 //!
