@@ -1,16 +1,10 @@
 //! Numbers for advisory locks. Who else uses them in the same database is not known, so that ours come from a hash of all that
 //! makes two partitions the same one.
 
-/// FNV-1a: the same in every version of the compiler, which the standard library's hash does not promise. Workers of
-/// different builds must agree.
+/// Workers of different builds must agree on it.
 pub(crate) fn hash48<'a>(parts: impl IntoIterator<Item = &'a str>) -> u64 {
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    for part in parts {
-        // The byte between two parts occurs in no text.
-        for byte in part.bytes().chain([0xff]) {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
+    // The byte between two parts occurs in no text.
+    let hash = job_db::fnv1a(parts.into_iter().flat_map(|part| part.bytes().chain([0xff])));
     (hash ^ (hash >> 48)) & 0xffff_ffff_ffff
 }
 

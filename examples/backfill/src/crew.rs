@@ -57,10 +57,8 @@ fn start(batches: &Sender<i64>) -> Result<Child> {
         thread::spawn(move || {
             let lines = BufReader::new(stdout).lines().map_while(Result::ok);
             for rows in lines.filter_map(|line| line.parse().ok()) {
-                if batches.send(rows).is_err() {
-                    // Nobody counts any more; but a worker must never wait for a full pipe.
-                    continue;
-                }
+                // When nobody counts any more, it goes on reading: a worker must never wait for a full pipe.
+                let _ = batches.send(rows);
             }
         });
     }

@@ -34,17 +34,10 @@ job_db::statement! {
 
 /// The key of the lock: the hash's upper 32 bits, and its lower 16 with the slot's number.
 fn key(key: SlotKey<'_>) -> (i32, i32) {
-    let hash = hash(key.namespace);
+    let hash = job_db::fnv1a(key.namespace.bytes());
     let class = (hash >> 32) as u32;
     let object = ((hash as u32 & 0xffff) << 16) | key.number;
     (class.cast_signed(), object.cast_signed())
-}
-
-/// 64-bit FNV-1a, which is the same in every version of every program.
-fn hash(namespace: &str) -> u64 {
-    namespace.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 impl SlotBackend for Pg {

@@ -43,6 +43,21 @@ job_db::statement! {
 /// How long a statement of a lease waits for other writers; the caller tries again.
 const BRIEFLY: Option<Duration> = Some(Duration::from_millis(20));
 
+/// Renews a lease, with another limit for the wait than the connection's own if it is said.
+fn extend<C>(conn: &mut C, key: LeaseKey<'_>, ttl: i64, limit: Option<Duration>) -> QueryResult<bool>
+where
+    C: LoadConnection<Backend = Sqlite>,
+{
+    let LeaseKey { name, owner, token } = key;
+    let renew = Renew {
+        name,
+        owner,
+        token,
+        ttl,
+    };
+    Ok(with_busy_timeout(conn, limit, |conn| renew.execute(conn))? == 1)
+}
+
 impl LeaseBackend for Sqlite {
     fn lease<C>(conn: &mut C, name: &str, owner: &str, ttl: i64) -> QueryResult<Option<i64>>
     where
@@ -60,28 +75,14 @@ impl LeaseBackend for Sqlite {
     where
         C: LoadConnection<Backend = Self>,
     {
-        let LeaseKey { name, owner, token } = key;
-        let renew = Renew {
-            name,
-            owner,
-            token,
-            ttl,
-        };
-        Ok(with_busy_timeout(conn, BRIEFLY, |conn| renew.execute(conn))? == 1)
+        extend(conn, key, ttl, BRIEFLY)
     }
 
     fn fence<C>(conn: &mut C, key: LeaseKey<'_>, ttl: i64) -> QueryResult<bool>
     where
         C: LoadConnection<Backend = Self>,
     {
-        let LeaseKey { name, owner, token } = key;
-        let renew = Renew {
-            name,
-            owner,
-            token,
-            ttl,
-        };
-        Ok(with_busy_timeout(conn, None, |conn| renew.execute(conn))? == 1)
+        extend(conn, key, ttl, None)
     }
 
     fn expiry<C>(conn: &mut C, key: LeaseKey<'_>) -> QueryResult<Option<DateTime<Utc>>>
