@@ -13,9 +13,10 @@ use diesel::sql_types::SqlType;
 #[cfg_attr(feature = "sqlite", diesel(sqlite_type(name = "Long")))]
 pub struct Instant;
 
-/// A JSON document: `jsonb`, or text. In Rust it is a [`JsonText`].
+/// A JSON document: `json` on PostgreSQL, which is read and written as it is, and text elsewhere. In Rust it is a
+/// [`JsonText`].
 #[derive(Clone, Copy, Debug, SqlType, QueryId)]
-#[cfg_attr(feature = "postgres", diesel(postgres_type(oid = 3802, array_oid = 3807)))]
+#[cfg_attr(feature = "postgres", diesel(postgres_type(oid = 114, array_oid = 199)))]
 #[cfg_attr(feature = "mysql", diesel(mysql_type(name = "String")))]
 #[cfg_attr(feature = "sqlite", diesel(sqlite_type(name = "Text")))]
 pub struct JsonDoc;
@@ -48,21 +49,14 @@ mod postgres {
         }
     }
 
-    /// The first byte of jsonb on the wire: the version of its format.
-    const JSONB_VERSION: u8 = 1;
-
     impl FromSql<JsonDoc, Pg> for JsonText {
         fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
-            match value.as_bytes().split_first() {
-                Some((&JSONB_VERSION, text)) => Ok(JsonText(String::from_utf8(text.to_vec())?)),
-                _ => Err("the server sent jsonb in an unknown format".into()),
-            }
+            Ok(JsonText(String::from_utf8(value.as_bytes().to_vec())?))
         }
     }
 
     impl ToSql<JsonDoc, Pg> for JsonText {
         fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
-            out.write_all(&[JSONB_VERSION])?;
             out.write_all(self.0.as_bytes())?;
             Ok(IsNull::No)
         }

@@ -55,7 +55,7 @@ impl Fill {
         place.connect()?.batch_execute(&format!(
             "WITH p AS MATERIALIZED ({padding}),
              j AS (INSERT INTO jobs (kind, queue, priority, max_attempts, args)
-                 SELECT 'nothing', {queue}, 0, 12, jsonb_build_object('padding', padding)
+                 SELECT 'nothing', {queue}, 0, 12, json_build_object('padding', padding)
                  FROM generate_series(1, {jobs}) n JOIN p ON m = n % {variants} ORDER BY n
                  RETURNING id, queue, priority, kind)
              {state}",
