@@ -47,6 +47,8 @@ pub trait JobBackend: Database {
     const MAX_BYTES_PER_STATEMENT: usize;
     /// Whether the database can wake workers.
     const CAN_NOTIFY: bool;
+    /// Whether those who claim many jobs of one lane can take turns.
+    const CLAIMS_IN_TURN: bool = false;
 
     /// Enqueues one job without key and time.
     fn enqueue_plain<C: LoadConnection<Backend = Self>>(conn: &mut C, row: &NewRow) -> QueryResult<Job>;
@@ -87,6 +89,13 @@ pub trait JobBackend: Database {
     ) -> QueryResult<Vec<(String, i32)>>;
     /// The highest id of any job, 0 where there is none.
     fn last_id<C: LoadConnection<Backend = Self>>(conn: &mut C) -> QueryResult<i64>;
+    /// Waits, not for long, for the lane's turn, which ends with the transaction.
+    fn take_turn<C: LoadConnection<Backend = Self>>(
+        _conn: &mut C,
+        _request: &ClaimRequest<'_>,
+    ) -> QueryResult<()> {
+        Ok(())
+    }
     fn claim<C: LoadConnection<Backend = Self>>(
         conn: &mut C,
         request: &ClaimRequest<'_>,
@@ -97,6 +106,26 @@ pub trait JobBackend: Database {
         worker: i64,
         completions: &[&Completion],
     ) -> QueryResult<Vec<i64>>;
+    /// Deletes jobs that have completed, and all that belongs to them; otherwise as [`complete`](Self::complete).
+    fn discard<C: LoadConnection<Backend = Self>>(
+        conn: &mut C,
+        worker: i64,
+        tickets: &[&Ticket],
+    ) -> QueryResult<Vec<i64>> {
+        Self::write_transaction(conn, |conn| {
+            let mut discarded = Vec::with_capacity(tickets.len());
+            for ticket in tickets {
+                if ticket.worker == worker && Self::delete_processing(conn, ticket)? == 1 {
+                    if ticket.unique {
+                        Self::free_key(conn, ticket.job_id)?;
+                    }
+                    discarded.push(ticket.job_id);
+                }
+            }
+            Self::delete_facts(conn, &discarded)?;
+            Ok(discarded)
+        })
+    }
     /// Lets the database read a JSON document, and fails where it does not take it; where it is a text, any will do.
     fn read_json<C: LoadConnection<Backend = Self>>(_conn: &mut C, _json: &JsonText) -> QueryResult<()> {
         Ok(())

@@ -2,7 +2,7 @@ use crate::backend::JobBackend;
 use crate::job::decode;
 use crate::outcome::Outcome;
 use crate::{JobConnection, JobError, Status, WorkerRow, again};
-use job_db::{JsonText, transaction_depth};
+use job_db::{Database, Fault, JsonText, transaction_depth};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -11,9 +11,13 @@ mod release;
 mod ticket;
 
 pub(crate) use complete::Completion;
-pub use complete::{complete_all, completed};
+pub use complete::{complete_all, completed, discard_all, succeeded};
 pub use release::release_all;
 pub use ticket::Ticket;
+
+/// Claims of so many jobs or more are made one after the other, not side by side: each would walk over all that the others
+/// have locked.
+const IN_TURN: i64 = 100;
 
 /// What to claim: jobs of one queue and priority, of kinds that the worker has, from the cursor on.
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +101,17 @@ pub fn claim<C: JobConnection>(
 ) -> Result<Vec<ClaimedJob>, JobError> {
     if transaction_depth(conn) > 0 {
         return Err(JobError::InTransaction);
+    }
+    if request.limit >= IN_TURN && C::Db::CLAIMS_IN_TURN {
+        let claimed = conn.transaction(|conn| {
+            C::Db::take_turn(conn, request)?;
+            claim_inside(conn, request)
+        });
+        match claimed {
+            // The turn did not come soon enough: better out of turn than not at all.
+            Err(JobError::Database(error)) if C::Db::fault(&error) == Fault::Contended => {}
+            claimed => return claimed,
+        }
     }
     claim_inside(conn, request)
 }

@@ -7,6 +7,8 @@ use std::time::Duration;
 pub enum Outcome {
     /// It succeeded; the result is JSON, or nothing where the output is `()`.
     Completed(Option<JsonText>),
+    /// It succeeded, and is to be deleted with all that belongs to it.
+    Discarded,
     /// It recorded its completion itself, in [`Run::transaction`](crate::Run::transaction).
     Recorded,
     /// It failed. While attempts are left, it is tried again after the delay.

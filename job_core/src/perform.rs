@@ -40,6 +40,11 @@ pub trait Perform: Serialize + DeserializeOwned + Send + 'static {
     /// How many attempts a job has that does not say otherwise, the first included.
     const MAX_ATTEMPTS: i32 = 12;
 
+    /// Whether a job of this kind is deleted, with its result and its history, in the moment in which it completes; failed
+    /// and cancelled ones stay. Then [`Job::find`](crate::Job::find) does not find it, so it is for jobs that nobody asks
+    /// about.
+    const DISCARD_COMPLETED: bool = false;
+
     /// What the worker shares with its jobs: clients, settings, pools. `()` for nothing.
     type Context: Send + Sync + 'static;
 

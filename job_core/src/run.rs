@@ -23,6 +23,7 @@ pub struct Run<'a, X> {
     connections: &'a dyn Connections,
     stopping: &'a AtomicBool,
     recorded: AtomicBool,
+    discards: bool,
 }
 
 impl<'a, X> Run<'a, X> {
@@ -39,7 +40,14 @@ impl<'a, X> Run<'a, X> {
             connections,
             stopping,
             recorded: AtomicBool::new(false),
+            discards: false,
         }
+    }
+
+    /// The same of a job that is to be deleted when it has completed: see
+    /// [`Perform::DISCARD_COMPLETED`](crate::Perform::DISCARD_COMPLETED).
+    pub fn discarding(self, discards: bool) -> Self {
+        Run { discards, ..self }
     }
 
     /// What the worker shares with its jobs.
@@ -139,7 +147,12 @@ impl<'a, X> Run<'a, X> {
                 // In a savepoint, whose end shows that the transaction is still the one that was begun: a deadlock or a
                 // COMMIT whose error `work` swallowed would have ended it, and the completion would stand alone.
                 let value = conn.transaction(work)?;
-                match claim::completed::<C>(&value) {
+                let outcome = if self.discards {
+                    Outcome::Discarded
+                } else {
+                    claim::completed::<C>(&value)
+                };
+                match outcome {
                     Outcome::FailedForGood(reason) => Err(crate::fail_for_good(reason)),
                     outcome => {
                         self.ticket.record_inside(conn, &outcome)?;

@@ -13,6 +13,17 @@ const MIGRATIONS: EmbeddedMigrations = embed_migrations!("migrations/postgres");
 /// The oldest server: `plan_cache_mode` and inlined CTEs came with it.
 const OLDEST: i32 = 120_000;
 
+/// Plans are made once, perhaps while a table is empty, or full but not analysed yet, and a scan of all or a sort of all is
+/// taken for the cheapest; they must serve as it grows. Without scans a plan may look so dear that it is compiled, which
+/// takes longer than any statement of ours.
+const PLANS: [&str; 4] = ["enable_seqscan", "enable_bitmapscan", "enable_sort", "jit"];
+
+fn plans(scope: &str) -> String {
+    PLANS
+        .map(|setting| format!("SET {scope}{setting} = off; "))
+        .concat()
+}
+
 crate::statement! {
     struct ExistingTables<'a> on Pg { names: Vec<&'a str> => Array<Text> } -> Text;
     "SELECT relname::text FROM pg_catalog.pg_class
@@ -80,10 +91,9 @@ impl Database for Pg {
         C: LoadConnection<Backend = Self>,
     {
         let millis = statement_timeout.as_millis().max(1);
-        // Plans are made once, perhaps while a table is empty and a scan of it the cheapest; they must serve as it grows.
-        // Without scans a plan may look so dear that it is compiled, which takes longer than any statement of ours.
+        let plans = plans("");
         conn.batch_execute(&format!(
-            "SET enable_seqscan = off; SET jit = off; SET statement_timeout = {millis}; SET lock_timeout = {millis};
+            "{plans} SET statement_timeout = {millis}; SET lock_timeout = {millis};
              SET idle_in_transaction_session_timeout = {millis};
              SET default_transaction_isolation = 'read committed';
              SET plan_cache_mode = 'force_generic_plan'"
@@ -105,9 +115,9 @@ impl Database for Pg {
         C: LoadConnection<Backend = Self>,
     {
         let millis = statement_timeout.as_millis().max(1);
+        let plans = plans("LOCAL ");
         conn.batch_execute(&format!(
-            "SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
-             SET LOCAL statement_timeout = {millis}; SET LOCAL lock_timeout = {millis}"
+            "{plans} SET LOCAL statement_timeout = {millis}; SET LOCAL lock_timeout = {millis}"
         ))
     }
 

@@ -2,10 +2,11 @@ use crate::hands::Hands;
 use crate::report::{Tally, add};
 use crate::session::Session;
 use crate::stop::Level;
+use crate::successes::{Success, Successes};
 use crate::team::Team;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use diesel::r2d2::R2D2Connection;
-use job_core::{JobConnection, JobError, JsonText, Outcome, Status, Ticket, complete_all, release_all};
+use job_core::{JobConnection, JobError, JsonText, Outcome, Status, Ticket, release_all};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -41,9 +42,8 @@ where
             Err(RecvTimeoutError::Timeout) if !team.flushing.load(Ordering::Acquire) => continue,
             Err(_) => return,
         };
-        let (mut completions, mut kinds) = (Vec::new(), Vec::new());
-        let mut unstarted = Vec::new();
-        let mut others = Vec::new();
+        let (mut completions, mut discards) = (Successes::default(), Successes::default());
+        let (mut unstarted, mut others) = (Vec::new(), Vec::new());
         let mut bytes = 0;
         let mut next = Some(first);
         while let Some(done_one) = next {
@@ -53,17 +53,20 @@ where
                     add(&tally.completed, 1);
                 }
                 Done::Performed(ticket, kind, Outcome::Completed(result)) => {
-                    kinds.push(kind);
                     bytes += result.as_ref().map_or(0, |json: &JsonText| json.0.len());
-                    completions.push((ticket, result));
+                    completions.push((ticket, result), kind);
                 }
+                Done::Performed(ticket, kind, Outcome::Discarded) => discards.push(ticket, kind),
                 Done::Performed(ticket, kind, outcome) => others.push((ticket, kind, outcome)),
                 Done::Unstarted(ticket) => unstarted.push(ticket),
             }
-            let full = completions.len() + others.len() + unstarted.len() >= MOST_JOBS || bytes >= MOST_BYTES;
+            let full = completions.jobs.len() + discards.jobs.len() + others.len() + unstarted.len()
+                >= MOST_JOBS
+                || bytes >= MOST_BYTES;
             next = if full { None } else { done.try_recv().ok() };
         }
-        record_completions(&mut session, &completions, &kinds, hands, tally);
+        record_successes(&mut session, &completions, hands, tally);
+        record_successes(&mut session, &discards, hands, tally);
         let scheduled = !others.is_empty();
         for (ticket, kind, outcome) in others {
             record_one(&mut session, &ticket, &kind, &outcome, hands, tally);
@@ -75,33 +78,32 @@ where
     }
 }
 
-fn record_completions<C>(
-    session: &mut Session<C>,
-    completions: &[(Ticket, Option<JsonText>)],
-    mut kinds: &[String],
-    hands: &Hands,
-    tally: &Tally,
-) where
+fn record_successes<C, S>(session: &mut Session<C>, successes: &Successes<S>, hands: &Hands, tally: &Tally)
+where
     C: JobConnection + R2D2Connection + 'static,
+    S: Success,
 {
+    let mut kinds = &*successes.kinds;
     // One statement for all that one worker's id claimed; after it was declared dead, the last ones have the old id.
-    for batch in completions.chunk_by(|a, b| a.0.worker == b.0.worker) {
+    for batch in successes
+        .jobs
+        .chunk_by(|a, b| a.ticket().worker == b.ticket().worker)
+    {
         let (batch_kinds, rest) = kinds.split_at(batch.len());
         kinds = rest;
-        match session.run(|conn| complete_all(conn, batch[0].0.worker, batch)) {
+        match session.run(|conn| S::record_all(conn, batch[0].ticket().worker, batch)) {
             Some(Ok(recorded)) => {
                 add(&tally.completed, recorded.len());
                 refuse(batch.len() - recorded.len(), tally);
-                for (ticket, _) in batch {
-                    hands.put_down(ticket.job_id, ticket.attempts);
+                for job in batch {
+                    hands.put_down(job.ticket().job_id, job.ticket().attempts);
                 }
             }
             Some(Err(error)) => {
                 // One of them may be the cause: each gets its own try.
                 log::error!("gatun completer: {error}; recording one by one");
-                for ((ticket, result), kind) in batch.iter().zip(batch_kinds) {
-                    let outcome = Outcome::Completed(result.clone());
-                    record_one(session, ticket, kind, &outcome, hands, tally);
+                for (job, kind) in batch.iter().zip(batch_kinds) {
+                    record_one(session, job.ticket(), kind, &job.outcome(), hands, tally);
                 }
             }
             // The worker must stop now; the jobs are left to rescue.

@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 /// back with old ones. While there is nothing else to do, each look starts there.
 const RESCAN: Duration = Duration::from_secs(1);
 
-/// A look from the start that walks over much, such as a heap of jobs of an unknown kind, may take this share of the time
+/// A look that walks over much, such as a heap of jobs of an unknown kind, or of dead rows, may take a twentieth of the time
 /// at most, but it is not put off for longer than that: it may have been the database that was away.
-const RESCAN_SHARE: u32 = 20;
-const RESCAN_AT_LAST: Duration = Duration::from_secs(30);
+const LOOK_SHARE: u32 = 20;
+const LOOK_AT_LAST: Duration = Duration::from_secs(30);
 
 /// How often to look where nothing tells that there are new jobs, and where notifications do.
 const POLL: Duration = Duration::from_millis(200);
@@ -26,8 +26,8 @@ const POLL_LISTENING: Duration = Duration::from_secs(1);
 /// Senders of notifications send one in 10 ms at most, so a job may come this much later than the notification.
 const AFTER_NEWS: Duration = Duration::from_millis(15);
 
-/// How long a lane that came back short is left alone while others have jobs.
-const SHORT: Duration = Duration::from_millis(50);
+/// How often to look which lanes have jobs, while there are jobs in one and others came back short.
+const LOOK_FOR_LANES: Duration = Duration::from_millis(50);
 
 /// How long to wait where claiming is not allowed, or where the completer lags behind.
 const HOLD: Duration = Duration::from_millis(50);
@@ -43,14 +43,8 @@ struct Lane {
     queue: String,
     priority: i32,
     cursor: i64,
-    /// When it last gave fewer jobs than it might.
-    short: Option<Instant>,
-}
-
-impl Lane {
-    fn is_short(&self) -> bool {
-        self.short.is_some_and(|at| at.elapsed() < SHORT)
-    }
+    /// Whether it gave fewer jobs than it might, and is left alone until lanes are looked for again.
+    short: bool,
 }
 
 /// What one look at the lanes gave.
@@ -78,6 +72,8 @@ pub(crate) fn fetch<C, X>(
         lanes: Vec::new(),
         rescanned: None,
         rescan_cost: Duration::ZERO,
+        found: Instant::now(),
+        finding_cost: Duration::ZERO,
         idle: true,
         seen: 0,
         last_taken: (0, Instant::now()),
@@ -136,6 +132,9 @@ struct Fetcher<'a, C: R2D2Connection + 'static, X> {
     rescanned: Option<Instant>,
     /// How long a look from the start took that found nothing.
     rescan_cost: Duration,
+    /// When lanes were last looked for, and how long that took.
+    found: Instant,
+    finding_cost: Duration,
     /// Whether the last look found nothing.
     idle: bool,
     /// The highest id that there was before the present look.
@@ -177,7 +176,7 @@ where
     fn look(&mut self, mut room: usize, jobs: &Sender<ClaimedJob>) -> Option<Look> {
         let began = Instant::now();
         let rescan = self.rescan_is_due();
-        if rescan || self.idle {
+        if rescan || self.idle || self.lanes_are_due() {
             self.find_lanes(rescan)?;
         }
         let (mut look, mut passed_over) = (Look::Nothing, false);
@@ -185,7 +184,7 @@ where
             if room == 0 || !self.team.stop.is_running() {
                 break;
             }
-            if self.lanes[at].is_short() {
+            if self.lanes[at].short {
                 passed_over = true;
                 continue;
             }
@@ -193,7 +192,7 @@ where
             if claimed < room {
                 // The lane was looked through up to its end: what stands in it so far is not for this worker.
                 self.lanes[at].cursor = self.lanes[at].cursor.max(self.seen);
-                self.lanes[at].short = Some(Instant::now());
+                self.lanes[at].short = true;
             }
             if claimed > 0 {
                 look = Look::Claimed;
@@ -215,13 +214,21 @@ where
     }
 
     fn rescan_is_due(&self) -> bool {
-        let pause = (self.rescan_cost * RESCAN_SHARE).min(RESCAN_AT_LAST);
+        let pause = (self.rescan_cost * LOOK_SHARE).min(LOOK_AT_LAST);
         let pause = if self.idle { pause } else { pause.max(RESCAN) };
         self.rescanned.is_none_or(|at| at.elapsed() >= pause)
     }
 
+    /// One statement finds which of the lanes have jobs, where a claim finds it for one of them: with many lanes, those that
+    /// are empty are not to be asked one by one.
+    fn lanes_are_due(&self) -> bool {
+        let pause = (self.finding_cost * LOOK_SHARE).clamp(LOOK_FOR_LANES, LOOK_AT_LAST);
+        self.found.elapsed() >= pause && self.lanes.iter().any(|lane| lane.short)
+    }
+
     /// Finds the lanes that have jobs. Their cursors stay, or go back to the start.
     fn find_lanes(&mut self, rescan: bool) -> Option<()> {
+        let began = Instant::now();
         let queues = &self.team.options.queues;
         let (found, seen) = self.session.insist(|conn| {
             let found = lanes(conn, queues)?;
@@ -241,10 +248,11 @@ where
                     cursor: known.filter(|_| !rescan).map_or(0, |lane| lane.cursor),
                     queue,
                     priority,
-                    short: None,
+                    short: false,
                 }
             })
             .collect();
+        (self.found, self.finding_cost) = (Instant::now(), began.elapsed());
         Some(())
     }
 

@@ -62,6 +62,7 @@ mod session;
 mod signals;
 mod silence;
 mod stop;
+mod successes;
 mod team;
 mod window;
 mod worker;

@@ -1,4 +1,4 @@
-use job_core::{ClaimedJob, Connections, JobConnection, Outcome, Perform, Run, completed};
+use job_core::{ClaimedJob, Connections, JobConnection, Outcome, Perform, Run, succeeded};
 use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -59,13 +59,13 @@ fn perform_kind<C: JobConnection, J: Perform>(
     connections: &dyn Connections,
     stopping: &AtomicBool,
 ) -> Outcome {
-    let run = Run::new(context, &job.ticket, connections, stopping);
+    let run = Run::new(context, &job.ticket, connections, stopping).discarding(J::DISCARD_COMPLETED);
     // All of the app's own code runs in here: the job, how its arguments are read and its result is written, the text of
     // its error, and what is dropped.
     let performed = catch_unwind(AssertUnwindSafe(|| {
         let performed = job.args().map_err(anyhow::Error::from);
         match performed.and_then(|args: J| args.perform(&run)) {
-            Ok(output) => completed::<C>(&output),
+            Ok(output) => succeeded::<C, J>(&output),
             Err(error) => Outcome::of_error(&error, Duration::ZERO),
         }
     }));
@@ -74,7 +74,7 @@ fn perform_kind<C: JobConnection, J: Perform>(
         delay: Duration::ZERO,
     });
     if run.is_recorded() {
-        if !matches!(outcome, Outcome::Completed(_)) {
+        if !matches!(outcome, Outcome::Completed(_) | Outcome::Discarded) {
             log::warn!(
                 "gatun: job {} ({}) failed after it had completed in its own transaction; it stays completed",
                 job.id(),

@@ -9,7 +9,7 @@ const AHEAD: Duration = Duration::from_millis(50);
 const MOST_JOBS: usize = 1_000;
 
 /// The most bytes of arguments and results in hand, by their average size.
-const MOST_BYTES: u64 = 16 << 20;
+const MOST_BYTES: u64 = 2 << 20;
 
 /// How many jobs to have in hand, by how long they took and how large they were.
 #[derive(Debug)]

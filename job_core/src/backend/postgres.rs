@@ -11,6 +11,7 @@ use diesel::connection::LoadConnection;
 use diesel::pg::Pg;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Text};
+use job_db::fnv1a;
 
 #[cfg(feature = "listen")]
 pub(super) mod listen;
@@ -19,6 +20,9 @@ portable_statements!(Pg);
 
 /// A rescue must not wait for a worker who is completing after all, and who may wait for the rescue.
 const LOCK_ORPHANS: &str = " FOR UPDATE OF p SKIP LOCKED";
+
+/// How long to wait for one's turn to claim, in milliseconds.
+const TURN_MILLIS: u32 = 20;
 
 /// The channel on which workers are woken; it carries no data.
 const WAKE: &str = "pg_notify('gatun', '')";
@@ -140,6 +144,25 @@ statement! {
      FROM d JOIN unnest(" ids ", " results ") AS r (job_id, result) ON r.job_id = d.job_id RETURNING job_id"
 }
 statement! {
+    // As `CompletePlain`; in the first attempt there are no failures.
+    struct DiscardPlain<'a> on Pg {
+        ids: &'a [i64] => Array<BigInt>, worker: i64 => BigInt, attempts: i32 => Integer,
+    } -> BigInt;
+    "WITH d AS (DELETE FROM jobs_processing
+         WHERE job_id = ANY (" ids ") AND worker = " worker " AND attempts = " attempts " RETURNING job_id)
+     DELETE FROM jobs WHERE id = ANY (ARRAY (SELECT job_id FROM d)) RETURNING id"
+}
+statement! {
+    struct DiscardFull<'a> on Pg {
+        ids: &'a [i64] => Array<BigInt>, worker: i64 => BigInt, attempts: i32 => Integer,
+    } -> BigInt;
+    "WITH d AS (DELETE FROM jobs_processing
+         WHERE job_id = ANY (" ids ") AND worker = " worker " AND attempts = " attempts " RETURNING job_id),
+     k AS (DELETE FROM unique_keys WHERE job_id = ANY (ARRAY (SELECT job_id FROM d))),
+     f AS (DELETE FROM job_failures WHERE job_id = ANY (ARRAY (SELECT job_id FROM d)))
+     DELETE FROM jobs WHERE id = ANY (ARRAY (SELECT job_id FROM d)) RETURNING id"
+}
+statement! {
     struct ReadJson<'a> on Pg { json: &'a JsonText => JsonDoc } -> Bool;
     "SELECT " json " IS NOT NULL"
 }
@@ -187,6 +210,7 @@ impl JobBackend for Pg {
     const MAX_ROWS_PER_STATEMENT: usize = 100_000;
     const MAX_BYTES_PER_STATEMENT: usize = 64 << 20;
     const CAN_NOTIFY: bool = true;
+    const CLAIMS_IN_TURN: bool = true;
 
     portable_methods!();
 
@@ -269,6 +293,18 @@ impl JobBackend for Pg {
         Lanes { queues }.load(conn)
     }
 
+    fn take_turn<C: LoadConnection<Backend = Self>>(
+        conn: &mut C,
+        request: &ClaimRequest<'_>,
+    ) -> QueryResult<()> {
+        let lane = format!("gatun lane {} {}", request.priority, request.queue);
+        let number = fnv1a(lane.into_bytes()) as i64;
+        // One that stopped in the middle of its turn, or takes long, must not hold up the others.
+        conn.batch_execute(&format!(
+            "SET LOCAL lock_timeout = {TURN_MILLIS}; SELECT pg_advisory_xact_lock('{number}'::bigint)"
+        ))
+    }
+
     fn claim<C: LoadConnection<Backend = Self>>(
         conn: &mut C,
         request: &ClaimRequest<'_>,
@@ -322,6 +358,38 @@ impl JobBackend for Pg {
             recorded.extend(done);
         }
         Ok(recorded)
+    }
+
+    fn discard<C: LoadConnection<Backend = Self>>(
+        conn: &mut C,
+        worker: i64,
+        tickets: &[&Ticket],
+    ) -> QueryResult<Vec<i64>> {
+        let mut order = tickets.to_vec();
+        order.sort_by_key(|ticket| (ticket.attempts, ticket.job_id));
+        let mut discarded = Vec::with_capacity(order.len());
+        for group in order.chunk_by(|a, b| a.attempts == b.attempts) {
+            let attempts = group[0].attempts;
+            let ids = &*group.iter().map(|ticket| ticket.job_id).collect::<Vec<_>>();
+            let plain = attempts == 1 && group.iter().all(|ticket| !ticket.unique);
+            let done: Vec<i64> = if plain {
+                DiscardPlain {
+                    ids,
+                    worker,
+                    attempts,
+                }
+                .load(conn)?
+            } else {
+                DiscardFull {
+                    ids,
+                    worker,
+                    attempts,
+                }
+                .load(conn)?
+            };
+            discarded.extend(done);
+        }
+        Ok(discarded)
     }
 
     fn read_json<C: LoadConnection<Backend = Self>>(conn: &mut C, json: &JsonText) -> QueryResult<()> {

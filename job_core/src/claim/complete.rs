@@ -1,9 +1,18 @@
 use super::Ticket;
 use crate::backend::JobBackend;
 use crate::outcome::Outcome;
-use crate::{JobConnection, JobError, again, limits};
+use crate::{JobConnection, JobError, Perform, again, limits};
 use job_db::{Database, Fault, JsonText, savepoint, transaction_depth};
 use serde::Serialize;
+
+/// The outcome of a success of a kind of job: completed, or failed for good where the result cannot be kept, or discarded.
+pub fn succeeded<C: JobConnection, J: Perform>(output: &J::Output) -> Outcome {
+    if J::DISCARD_COMPLETED {
+        Outcome::Discarded
+    } else {
+        completed::<C>(output)
+    }
+}
 
 /// The outcome of a success: completed, or failed for good where the result cannot be kept.
 pub fn completed<C: JobConnection>(output: &impl Serialize) -> Outcome {
@@ -53,7 +62,7 @@ pub fn complete_all<C: JobConnection>(
     worker: i64,
     completions: &[(Ticket, Option<JsonText>)],
 ) -> Result<Vec<i64>, JobError> {
-    let completions = latest_of_each_job(worker, completions);
+    let completions = latest_of_each_job(worker, completions, |(ticket, _)| ticket);
     let nested = transaction_depth(conn) > 0;
     let complete = |conn: &mut C| C::Db::complete(conn, worker, &completions);
     let tried = if nested {
@@ -80,17 +89,50 @@ pub fn complete_all<C: JobConnection>(
     Ok(recorded)
 }
 
+/// Deletes many jobs that have completed, with all that belongs to them, and gives the ids of those that are gone; the others
+/// are no longer this worker's. Otherwise as [`complete_all`].
+///
+/// # Errors
+/// As [`complete_all`].
+pub fn discard_all<C: JobConnection>(
+    conn: &mut C,
+    worker: i64,
+    tickets: &[Ticket],
+) -> Result<Vec<i64>, JobError> {
+    let tickets = latest_of_each_job(worker, tickets, |ticket| ticket);
+    let discard = |conn: &mut C| C::Db::discard(conn, worker, &tickets);
+    let mut discarded = if transaction_depth(conn) > 0 {
+        savepoint(conn, discard)
+    } else {
+        again::run(conn, discard)
+    }?;
+    if discarded.len() < tickets.len() {
+        for ticket in tickets {
+            // By an earlier call whose answer was lost.
+            if !discarded.contains(&ticket.job_id) && C::Db::find(conn, ticket.job_id)?.is_none() {
+                discarded.push(ticket.job_id);
+            }
+        }
+    }
+    Ok(discarded)
+}
+
 /// A completion, with the job's result.
 pub(crate) type Completion = (Ticket, Option<JsonText>);
 
 /// This worker's tickets, in the order of the jobs; of several for one job only that of the last attempt can be good.
-fn latest_of_each_job(worker: i64, completions: &[Completion]) -> Vec<&Completion> {
-    let mut latest: Vec<_> = completions
+fn latest_of_each_job<T>(worker: i64, items: &[T], ticket_of: impl Fn(&T) -> &Ticket) -> Vec<&T> {
+    let mut latest: Vec<_> = items
         .iter()
-        .filter(|(ticket, _)| ticket.worker == worker)
+        .filter(|item| ticket_of(item).worker == worker)
         .collect();
-    latest.sort_by_key(|(ticket, _)| (ticket.job_id, std::cmp::Reverse(ticket.attempts)));
-    latest.dedup_by_key(|(ticket, _)| ticket.job_id);
+    latest.sort_by_key(|item| {
+        (
+            ticket_of(item).job_id,
+            std::cmp::Reverse(ticket_of(item).attempts),
+        )
+    });
+    latest.dedup_by_key(|item| ticket_of(item).job_id);
     latest
 }
 

@@ -94,6 +94,13 @@ impl Ticket {
             Outcome::Cancelled(reason) => {
                 self.finish(conn, Status::Cancelled, None, Some(&limits::clean_error(reason)))
             }
+            Outcome::Discarded => {
+                if self.unique {
+                    C::Db::free_key(conn, self.job_id)?;
+                }
+                C::Db::delete_facts(conn, &[self.job_id])?;
+                Ok(Status::Completed)
+            }
             Outcome::FailedForGood(error) => self.fail(conn, error, None),
             Outcome::Failed { error, delay } => self.fail(
                 conn,

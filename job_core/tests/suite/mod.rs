@@ -10,6 +10,7 @@ mod claim; // who gets what
 mod clock; // times are the database's, in UTC
 mod completions; // many at once
 mod crowd; // many that claim at once
+mod discards; // completed and deleted in one
 mod enqueue; // options and defaults
 mod fence; // who may record an outcome
 mod finders; // find, filter, counts
