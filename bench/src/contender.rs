@@ -1,6 +1,6 @@
 //! Gatun's own program in the protocol of all contenders: see `bench/README.md`.
 
-use crate::jobs::{Desk, Nothing, Timed};
+use crate::jobs::{Desk, Gone, Nothing, Timed};
 use crate::{clock, figures::percentile, proc};
 use anyhow::{Context, Result, bail, ensure};
 use diesel::Connection;
@@ -47,8 +47,9 @@ where
             migrate(&mut C::establish(url)?)?;
             json!({ "version": env!("CARGO_PKG_VERSION"), "setting": "its defaults: 8 threads, listening, history kept" })
         }
-        ["enqueue", number] => bulk::<C>(url, number.parse()?, 10_000)?,
-        ["bulk", number, batch] => bulk::<C>(url, number.parse()?, batch.parse()?)?,
+        ["enqueue", number] => bulk::<C, _>(url, number.parse()?, 10_000, Nothing::new)?,
+        ["enqueue-gone", number] => bulk::<C, _>(url, number.parse()?, 10_000, || Gone(Nothing::new()))?,
+        ["bulk", number, batch] => bulk::<C, _>(url, number.parse()?, batch.parse()?, Nothing::new)?,
         ["single", number] => single::<C>(url, number.parse()?, 1)?,
         ["single", number, connections] => single::<C>(url, number.parse()?, connections.parse()?)?,
         ["drain", _, options @ ..] => {
@@ -87,6 +88,7 @@ where
     let desk = Arc::new(Desk::default());
     let mut worker = Worker::new(ConnectionManager::<C>::new(url), Arc::clone(&desk))
         .register::<Nothing>()
+        .register::<Gone>()
         .register::<Timed>()
         .threads(order.threads);
     if order.queues > 0 {
@@ -116,14 +118,15 @@ where
     }))
 }
 
-fn bulk<C>(url: &str, number: usize, batch: usize) -> Result<Value>
+fn bulk<C, J>(url: &str, number: usize, batch: usize, job: impl Fn() -> J) -> Result<Value>
 where
     C: JobConnection + Connection + 'static,
+    J: Perform,
 {
     let conn = &mut C::establish(url)?;
     let began = clock::now();
     for at in (0..number).step_by(batch) {
-        Job::enqueue_all(conn, (at..number.min(at + batch)).map(|_| Nothing::new()))?;
+        Job::enqueue_all(conn, (at..number.min(at + batch)).map(|_| job()))?;
     }
     Ok(json!({ "jobs": number, "seconds": clock::seconds(began, clock::now()) }))
 }

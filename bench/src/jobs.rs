@@ -58,6 +58,21 @@ impl Perform for Nothing {
     }
 }
 
+/// [`Nothing`], deleted when it has completed.
+#[derive(Serialize, Deserialize)]
+pub struct Gone(pub Nothing);
+
+impl Perform for Gone {
+    const KIND: &'static str = "gone";
+    const DISCARD_COMPLETED: bool = true;
+    type Context = Arc<Desk>;
+    type Output = ();
+
+    fn perform(&self, run: &Run<'_, Arc<Desk>>) -> Result<()> {
+        self.0.perform(run)
+    }
+}
+
 /// A job that notes when it began. It carries a number, or the time of its enqueue call.
 #[derive(Serialize, Deserialize)]
 pub struct Timed {

@@ -3,7 +3,7 @@
 mod adverse;
 mod bare;
 mod claims;
-mod drain;
+pub mod drain;
 mod enqueue;
 mod fill;
 mod idle;

@@ -2,6 +2,7 @@
 
 use crate::contenders::CONTENDERS;
 use crate::figures::Figures;
+use crate::scenarios::drain::DISCARDING;
 
 /// One target, with the figure of this run.
 pub struct Target {
@@ -75,27 +76,32 @@ pub fn all(figures: &Figures) -> Vec<Target> {
         figures.ratio(ours, drain("bare loop")),
         AtLeast(0.8),
     );
-    let fastest = |accept: fn(&crate::contenders::Contender) -> bool| {
+    let fastest = |ours, accept: fn(&crate::contenders::Contender) -> bool| {
         CONTENDERS[1..]
             .iter()
             .filter(|peer| accept(peer))
             .filter_map(|peer| Some((figures.median("drain", peer.name, "jobs/s")?, peer.name)))
             .max_by(|a, b| a.0.total_cmp(&b.0))
-            .and_then(|(_, name)| figures.ratio(ours, drain(name)))
+            .and_then(|(_, name)| figures.ratio(drain(ours), drain(name)))
     };
     add(
         "drain, to the fastest peer that keeps history",
-        fastest(|peer| peer.keeps),
+        fastest("gatun", |peer| peer.keeps),
         AtLeast(2.0),
     );
     add(
         "drain, to the fastest peer that deletes",
-        fastest(|peer| !peer.keeps),
+        fastest("gatun", |peer| !peer.keeps),
         AtLeast(1.3),
     );
     add(
+        "drain that discards, to the fastest peer that deletes",
+        fastest(DISCARDING, |peer| !peer.keeps),
+        AtLeast(2.0),
+    );
+    add(
         "drain, to the fastest peer on Diesel",
-        fastest(|peer| peer.diesel),
+        fastest("gatun", |peer| peer.diesel),
         AtLeast(20.0),
     );
 

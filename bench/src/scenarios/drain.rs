@@ -10,6 +10,9 @@ use serde_json::Value;
 
 const NAME: &str = "drain";
 
+/// The name of ours in the figures, where completed jobs are deleted.
+pub const DISCARDING: &str = "gatun, discarding";
+
 pub fn measure(bench: &mut Bench) -> Result<()> {
     let jobs = bench.options.size(gatun().drain, 1_000);
     // First or second by turns, so that neither always has the fresher server.
@@ -21,10 +24,24 @@ pub fn measure(bench: &mut Bench) -> Result<()> {
             eprintln!("  {}: {error:#}", contender.name);
         }
     }
+    discarding(bench, jobs)?;
     if bench.round.is_multiple_of(2) {
         bare_loop(bench, jobs)?;
     }
     Ok(())
+}
+
+/// Ours with jobs that are deleted when they have completed, for the queues that do no other.
+fn discarding(bench: &mut Bench, jobs: usize) -> Result<()> {
+    let place = bench.server.place()?;
+    gatun().call(&place.url, &["setup"])?;
+    gatun().call(&place.url, &["enqueue-gone", &jobs.to_string()])?;
+    counted(bench, NAME, DISCARDING, |_| {
+        let answer = gatun().call(&place.url, &["drain", "0"])?;
+        let left = place.number("SELECT count(*) FROM jobs")?;
+        anyhow::ensure!(left == 0.0, "{left} jobs are left");
+        Ok(answer)
+    })
 }
 
 fn one(bench: &mut Bench, contender: &'static Contender) -> Result<()> {

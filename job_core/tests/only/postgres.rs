@@ -97,3 +97,40 @@ fn a_bare_connection_hears_of_jobs_and_a_wrapped_one_goes_without() {
     assert!(!notify::received(&mut pool.get().unwrap()).unwrap());
     db.assert_invariants();
 }
+
+#[test]
+fn a_large_claim_waits_for_its_turn_but_not_for_long() {
+    use super::suite::support::{any, register};
+    use diesel::connection::SimpleConnection;
+    use diesel::prelude::*;
+    use job_core::JobBackend;
+    let db = Db::new();
+    let conn = &mut db.connect();
+    let worker = register(conn);
+    job_core::Job::enqueue_all(conn, (0..300).map(|_| any().queue("turns"))).unwrap();
+    let request = job_core::ClaimRequest {
+        worker: worker.id,
+        queue: "turns",
+        priority: 0,
+        after: 0,
+        kinds: &worker.kinds,
+        limit: 100,
+    };
+    // Whoever has the turn now keeps it: a process that was stopped in the middle of its claim.
+    let stopped = &mut db.connect();
+    stopped.batch_execute("BEGIN").unwrap();
+    diesel::pg::Pg::take_turn(stopped, &request).unwrap();
+    assert_eq!(job_core::claim(conn, &request).unwrap().len(), 100);
+    stopped.batch_execute("ROLLBACK").unwrap();
+    assert_eq!(job_core::claim(conn, &request).unwrap().len(), 100);
+    // A turn ends with the claim.
+    let locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()";
+    let held: i64 = diesel::select(diesel::dsl::sql::<diesel::sql_types::BigInt>(&format!(
+        "({locks})"
+    )))
+    .get_result(conn)
+    .unwrap();
+    assert_eq!(held, 0);
+    assert_eq!(job_core::claim(conn, &request).unwrap().len(), 100);
+    db.assert_invariants();
+}

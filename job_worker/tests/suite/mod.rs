@@ -1,5 +1,6 @@
 use super::{Conn, Db};
 
+mod discards;
 mod idle;
 mod logging;
 mod outcomes;
