@@ -15,10 +15,6 @@ pub use complete::{complete_all, completed, discard_all, succeeded};
 pub use release::release_all;
 pub use ticket::Ticket;
 
-/// Claims of so many jobs or more are made one after the other, not side by side: each would walk over all that the others
-/// have locked.
-const IN_TURN: i64 = 100;
-
 /// What to claim: jobs of one queue and priority, of kinds that the worker has, from the cursor on.
 #[derive(Clone, Copy, Debug)]
 pub struct ClaimRequest<'a> {
@@ -102,18 +98,34 @@ pub fn claim<C: JobConnection>(
     if transaction_depth(conn) > 0 {
         return Err(JobError::InTransaction);
     }
-    if request.limit >= IN_TURN && C::Db::CLAIMS_IN_TURN {
-        let claimed = conn.transaction(|conn| {
-            C::Db::take_turn(conn, request)?;
-            claim_inside(conn, request)
-        });
-        match claimed {
-            // The turn did not come soon enough: better out of turn than not at all.
-            Err(JobError::Database(error)) if C::Db::fault(&error) == Fault::Contended => {}
-            claimed => return claimed,
-        }
-    }
     claim_inside(conn, request)
+}
+
+/// From how many jobs on claims should be made [in turn](claim_in_turn).
+const IN_TURN: i64 = 100;
+
+/// As [`claim`], but claims of many jobs of one lane are made one after the other, where the database can order them so: side
+/// by side each would walk over all that the others have locked. `None` where the turn does not come soon, as when a process
+/// was stopped in the middle of its own.
+///
+/// # Errors
+/// As [`claim`].
+#[doc(hidden)]
+pub fn claim_in_turn<C: JobConnection>(
+    conn: &mut C,
+    request: &ClaimRequest<'_>,
+) -> Result<Option<Vec<ClaimedJob>>, JobError> {
+    if request.limit < IN_TURN || !C::Db::CLAIMS_IN_TURN || transaction_depth(conn) > 0 {
+        return claim(conn, request).map(Some);
+    }
+    let claimed = conn.transaction(|conn| {
+        C::Db::take_turn(conn, request)?;
+        claim_inside(conn, request)
+    });
+    match claimed {
+        Err(JobError::Database(error)) if C::Db::fault(&error) == Fault::Contended => Ok(None),
+        claimed => claimed.map(Some),
+    }
 }
 
 /// As [`claim`], inside a transaction that does nothing else and is committed before the jobs are performed: for a worker

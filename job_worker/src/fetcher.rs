@@ -6,7 +6,9 @@ use crate::stop::Level;
 use crate::team::Team;
 use crossbeam_channel::{Receiver, Sender};
 use diesel::r2d2::R2D2Connection;
-use job_core::{ClaimRequest, ClaimedJob, JobConnection, claim, claim_inside, housekeeping, lanes, last_id};
+use job_core::{
+    ClaimRequest, ClaimedJob, JobConnection, claim, claim_in_turn, claim_inside, housekeeping, lanes, last_id,
+};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -28,6 +30,9 @@ const AFTER_NEWS: Duration = Duration::from_millis(15);
 
 /// How often to look which lanes have jobs, while there are jobs in one and others came back short.
 const LOOK_FOR_LANES: Duration = Duration::from_millis(50);
+
+/// For how long to claim without waiting for a turn that did not come.
+const OUT_OF_TURN: Duration = Duration::from_secs(1);
 
 /// How long to wait where claiming is not allowed, or where the completer lags behind.
 const HOLD: Duration = Duration::from_millis(50);
@@ -75,6 +80,7 @@ pub(crate) fn fetch<C, X>(
         found: Instant::now(),
         finding_cost: Duration::ZERO,
         idle: true,
+        out_of_turn: None,
         seen: 0,
         last_taken: (0, Instant::now()),
     };
@@ -137,6 +143,8 @@ struct Fetcher<'a, C: R2D2Connection + 'static, X> {
     finding_cost: Duration,
     /// Whether the last look found nothing.
     idle: bool,
+    /// When a turn to claim did not come.
+    out_of_turn: Option<Instant>,
     /// The highest id that there was before the present look.
     seen: i64,
     /// How many jobs the performers had taken up, and since when it has been so many.
@@ -268,16 +276,22 @@ where
             kinds: &team.kinds,
             limit: i64::try_from(room).unwrap_or(i64::MAX),
         };
+        let out_of_turn = &mut self.out_of_turn;
         let claiming = team.hands.claiming();
         // A claim whose answer was lost may have been committed; the housekeeper hands such jobs back.
         let mut tries = 0;
         let claimed = self.session.run(|conn| {
             tries += 1;
             if team.options.pooler {
-                claim_inside(conn, &request)
-            } else {
-                claim(conn, &request)
+                return claim_inside(conn, &request);
             }
+            if out_of_turn.is_none_or(|since| since.elapsed() >= OUT_OF_TURN) {
+                if let Some(claimed) = claim_in_turn(conn, &request)? {
+                    return Ok(claimed);
+                }
+                *out_of_turn = Some(Instant::now());
+            }
+            claim(conn, &request)
         });
         if tries > 1 || !matches!(claimed, Some(Ok(_))) {
             team.hands.raise_doubt();

@@ -22,7 +22,7 @@ portable_statements!(Pg);
 const LOCK_ORPHANS: &str = " FOR UPDATE OF p SKIP LOCKED";
 
 /// How long to wait for one's turn to claim, in milliseconds.
-const TURN_MILLIS: u32 = 20;
+const TURN_MILLIS: u32 = 250;
 
 /// The channel on which workers are woken; it carries no data.
 const WAKE: &str = "pg_notify('gatun', '')";

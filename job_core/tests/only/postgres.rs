@@ -120,9 +120,11 @@ fn a_large_claim_waits_for_its_turn_but_not_for_long() {
     let stopped = &mut db.connect();
     stopped.batch_execute("BEGIN").unwrap();
     diesel::pg::Pg::take_turn(stopped, &request).unwrap();
+    assert!(job_core::claim_in_turn(conn, &request).unwrap().is_none());
     assert_eq!(job_core::claim(conn, &request).unwrap().len(), 100);
     stopped.batch_execute("ROLLBACK").unwrap();
-    assert_eq!(job_core::claim(conn, &request).unwrap().len(), 100);
+    let claimed = job_core::claim_in_turn(conn, &request).unwrap();
+    assert_eq!(claimed.unwrap().len(), 100);
     // A turn ends with the claim.
     let locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()";
     let held: i64 = diesel::select(diesel::dsl::sql::<diesel::sql_types::BigInt>(&format!(
