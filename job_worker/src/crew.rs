@@ -165,7 +165,11 @@ where
 {
     let worker = team.pulse.worker();
     let left = session.run(|conn| {
-        let lost = team.hands.not_held(housekeeping::held_by(conn, worker)?);
+        // The look walks over all that is being performed, by whomever.
+        let lost = match team.hands.doubts() {
+            0 => Vec::new(),
+            _ => team.hands.not_held(housekeeping::held_by(conn, worker)?),
+        };
         let released = release_all(conn, &lost)?;
         if team.hands.count() == 0 {
             WorkerRow::unregister(conn, worker)?;
