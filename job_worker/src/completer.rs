@@ -15,6 +15,8 @@ pub(crate) enum Done {
     Performed(Ticket, String, Outcome),
     /// A job was not started and goes back.
     Unstarted(Ticket),
+    /// A job was given up while it was performed, since it is no longer this worker's.
+    Lost(Ticket),
 }
 
 /// At most so many outcomes, and so many bytes of results, are recorded at once.
@@ -59,6 +61,10 @@ where
                 }
                 Done::Performed(ticket, kind, outcome) => others.push((ticket, kind, outcome)),
                 Done::Unstarted(ticket) => unstarted.push(ticket),
+                Done::Lost(ticket) => {
+                    hands.put_down(ticket.job_id, ticket.attempts);
+                    add(&tally.refused, 1);
+                }
             }
             let full = completions.len() + others.len() + unstarted.len() >= MOST_JOBS || bytes >= MOST_BYTES;
             next = if full { None } else { done.try_recv().ok() };
@@ -72,6 +78,7 @@ where
             team.call_housekeeper();
         }
         release(&mut session, &unstarted, hands, tally);
+        team.wake_for_futures();
     }
 }
 

@@ -21,6 +21,9 @@ pub enum WorkerError {
     /// There is no thread to perform.
     #[error("threads(0) can perform nothing: choose at least 1")]
     NoThreads,
+    /// There is nothing to perform async jobs with: the option that says so.
+    #[error("{0}(0) can perform nothing: choose at least 1")]
+    NoAsync(&'static str),
     /// The options contradict each other.
     #[error("rescue_after must be at least three times heartbeat, or live workers would be taken for dead")]
     RescueTooSoon,

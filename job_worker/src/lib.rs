@@ -49,6 +49,11 @@ mod connections;
 mod crew;
 mod error;
 mod fetcher;
+#[cfg(feature = "tokio")]
+mod futures;
+#[cfg(not(feature = "tokio"))]
+#[path = "no_futures.rs"]
+mod futures;
 mod hands;
 mod heart;
 mod housekeeper;
@@ -62,6 +67,7 @@ mod session;
 mod signals;
 mod silence;
 mod stop;
+mod supply;
 mod team;
 mod window;
 mod worker;
