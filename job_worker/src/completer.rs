@@ -16,6 +16,7 @@ pub(crate) enum Done {
     /// A job was not started and goes back.
     Unstarted(Ticket),
     /// A job was given up while it was performed, since it is no longer this worker's.
+    #[cfg(feature = "tokio")]
     Lost(Ticket),
 }
 
@@ -61,6 +62,7 @@ where
                 }
                 Done::Performed(ticket, kind, outcome) => others.push((ticket, kind, outcome)),
                 Done::Unstarted(ticket) => unstarted.push(ticket),
+                #[cfg(feature = "tokio")]
                 Done::Lost(ticket) => {
                     hands.put_down(ticket.job_id, ticket.attempts);
                     add(&tally.refused, 1);

@@ -3,7 +3,6 @@
 use crate::WorkerError;
 use crate::completer::Done;
 use crate::connections::JobPool;
-use crate::options::Options;
 use crate::registry::Registry;
 use crate::team::Team;
 use crossbeam_channel::Sender;
@@ -28,13 +27,12 @@ impl<X> Setup<X> {
         None
     }
 
-    pub(crate) fn check(&self, _options: &Options) -> Result<(), WorkerError> {
+    pub(crate) fn check(&self) -> Result<(), WorkerError> {
         Ok(())
     }
 
     pub(crate) fn start<C: R2D2Connection>(
         self,
-        _options: &Options,
         _pool: &Arc<JobPool<C>>,
     ) -> Result<Option<Futures<X>>, WorkerError> {
         Ok(None)

@@ -5,8 +5,6 @@ use std::time::Duration;
 pub(crate) struct Options {
     pub(crate) queues: Vec<String>,
     pub(crate) threads: usize,
-    pub(crate) async_jobs: usize,
-    pub(crate) async_threads: Option<usize>,
     pub(crate) poll: Option<Duration>,
     pub(crate) heartbeat: Duration,
     pub(crate) rescue_after: Duration,
@@ -24,9 +22,6 @@ impl Default for Options {
         Options {
             queues: vec!["default".to_owned()],
             threads: 8,
-            // Each may hold a socket, and a process may usually open 1,024 files.
-            async_jobs: 500,
-            async_threads: None,
             poll: None,
             heartbeat: Duration::from_secs(5),
             rescue_after: Duration::from_secs(30),

@@ -31,7 +31,7 @@ pub struct Worker<C: R2D2Connection + 'static, X> {
     registry: Registry<X>,
     /// The same for async jobs.
     pub(crate) setup: Setup<X>,
-    pub(crate) options: Options,
+    options: Options,
     stop: StopHandle,
 }
 
@@ -231,7 +231,7 @@ where
         {
             return Err(WorkerError::DuplicateKind(kind));
         }
-        self.setup.check(options)?;
+        self.setup.check()?;
         if self.kinds().is_empty() {
             return Err(WorkerError::NoKinds);
         }
@@ -244,7 +244,7 @@ where
         for kind in self.kinds() {
             job_core::limits::check_name("kind", &kind)?;
         }
-        if options.threads == 0 {
+        if options.threads == 0 && !self.registry.kinds().is_empty() {
             return Err(WorkerError::NoThreads);
         }
         if options.rescue_after < options.heartbeat.saturating_mul(3) {
@@ -289,7 +289,7 @@ where
             None => JobPool::own(manager.clone(), pool_size, options.pooler),
         });
         let team = Arc::new(Team {
-            futures: setup.start(&options, &pool)?,
+            futures: setup.start(&pool)?,
             pool,
             pulse: Pulse::new(row.id, options.rescue_after),
             window: Window::new(options.threads),

@@ -3,7 +3,6 @@
 use super::kind::{PerformKind, perform_kind};
 use super::{Futures, Host};
 use crate::connections::JobPool;
-use crate::options::Options;
 use crate::registry::Registry;
 use crate::{Worker, WorkerError};
 use diesel::r2d2::R2D2Connection;
@@ -15,6 +14,9 @@ use std::thread::available_parallelism;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::watch;
 
+/// How many jobs at once, if nobody says: each may hold a socket, and a process may usually open 1,024 files.
+const JOBS: usize = 500;
+
 /// The most threads of the worker's own runtime, if nobody says.
 const MOST_THREADS: usize = 4;
 
@@ -22,6 +24,8 @@ const MOST_THREADS: usize = 4;
 pub(crate) struct Setup<X> {
     kinds: HashMap<&'static str, PerformKind<X>>,
     duplicate: Option<&'static str>,
+    jobs: usize,
+    threads: Option<usize>,
     runtime: Option<Handle>,
 }
 
@@ -30,6 +34,8 @@ impl<X: Send + Sync + 'static> Setup<X> {
         Setup {
             kinds: HashMap::new(),
             duplicate: None,
+            jobs: JOBS,
+            threads: None,
             runtime: None,
         }
     }
@@ -50,25 +56,21 @@ impl<X: Send + Sync + 'static> Setup<X> {
         self.duplicate.or_else(|| kinds.find(|kind| registry.has(kind)))
     }
 
-    pub(crate) fn check(&self, options: &Options) -> Result<(), WorkerError> {
+    pub(crate) fn check(&self) -> Result<(), WorkerError> {
         if self.kinds.is_empty() {
             return Ok(());
         }
-        if options.async_jobs == 0 {
+        if self.jobs == 0 {
             return Err(WorkerError::NoAsync("async_jobs"));
         }
-        if options.async_threads == Some(0) {
+        if self.threads == Some(0) {
             return Err(WorkerError::NoAsync("async_threads"));
         }
         Ok(())
     }
 
     /// Starts the runtime, unless there is one or no need of one.
-    pub(crate) fn start<C>(
-        self,
-        options: &Options,
-        pool: &Arc<JobPool<C>>,
-    ) -> Result<Option<Futures<X>>, WorkerError>
+    pub(crate) fn start<C>(self, pool: &Arc<JobPool<C>>) -> Result<Option<Futures<X>>, WorkerError>
     where
         C: JobConnection + R2D2Connection + 'static,
     {
@@ -78,7 +80,7 @@ impl<X: Send + Sync + 'static> Setup<X> {
         let (handle, own) = match self.runtime {
             Some(handle) => (handle, None),
             None => {
-                let runtime = runtime(options)?;
+                let runtime = runtime(self.threads)?;
                 (runtime.handle().clone(), Some(runtime))
             }
         };
@@ -86,7 +88,7 @@ impl<X: Send + Sync + 'static> Setup<X> {
         let host = Arc::new(Host::new(Arc::clone(pool), told));
         Ok(Some(Futures::new(
             self.kinds,
-            options.async_jobs,
+            self.jobs,
             host,
             stopping,
             (handle, own),
@@ -94,10 +96,10 @@ impl<X: Send + Sync + 'static> Setup<X> {
     }
 }
 
-fn runtime(options: &Options) -> std::io::Result<Runtime> {
+fn runtime(threads: Option<usize>) -> std::io::Result<Runtime> {
     let cores = available_parallelism().map_or(1, NonZero::get);
     Builder::new_multi_thread()
-        .worker_threads(options.async_threads.unwrap_or(cores.min(MOST_THREADS)))
+        .worker_threads(threads.unwrap_or(cores.min(MOST_THREADS)))
         .thread_name("gatun-async")
         .enable_all()
         .build()
@@ -119,13 +121,13 @@ where
     /// How many async jobs to perform at once; 500 if not said. A job counts until its outcome is recorded. Each may hold a
     /// socket or two: see how many files a process may open (`ulimit -n`) before you raise it.
     pub fn async_jobs(mut self, jobs: usize) -> Self {
-        self.options.async_jobs = jobs;
+        self.setup.jobs = jobs;
         self
     }
 
     /// How many threads the worker's own runtime has for async jobs; as many as cores if not said, 4 at most.
     pub fn async_threads(mut self, threads: usize) -> Self {
-        self.options.async_threads = Some(threads);
+        self.setup.threads = Some(threads);
         self
     }
 

@@ -1,5 +1,11 @@
 use super::{Conn, Db};
 
+#[cfg(feature = "tokio")]
+mod async_beside;
+#[cfg(feature = "tokio")]
+mod async_jobs;
+#[cfg(feature = "tokio")]
+mod async_transactions;
 mod idle;
 mod logging;
 mod outcomes;
@@ -7,6 +13,8 @@ mod panics;
 mod pools;
 mod processes;
 mod rescue;
+#[cfg(feature = "tokio")]
+pub(super) mod scene;
 pub(super) mod stage;
 mod starting;
 mod stopping;
