@@ -1,16 +1,15 @@
 //! The threads of a worker: how they start, and in which order they end.
 
-use crate::completer::Done;
 use crate::heart::beat;
 use crate::report::{Report, add};
 use crate::session::Session;
 use crate::stop::Level;
-use crate::supply::{Bell, Side, Supply};
+use crate::supply::Bell;
 use crate::team::Team;
-use crate::{WorkerError, completer, fetcher, futures, housekeeper, listener, performer};
-use crossbeam_channel::{Sender, never, unbounded};
+use crate::{WorkerError, completer, housekeeper, listener, performer, supply};
+use crossbeam_channel::unbounded;
 use diesel::r2d2::R2D2Connection;
-use job_core::{ClaimedJob, JobConnection, WorkerRow, housekeeping, release_all};
+use job_core::{JobConnection, WorkerRow, housekeeping, release_all};
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -115,8 +114,12 @@ where
     let completer = spawn(team, "completer", move |team| {
         completer::record_all(team, &done_out)
     })?;
-    let kinds = team.registry.kinds();
-    let threads = if kinds.is_empty() { 0 } else { team.options.threads };
+    // For async jobs only, none are needed.
+    let threads = if team.registry.kinds().is_empty() {
+        0
+    } else {
+        team.options.threads
+    };
     let performers = (0..threads)
         .map(|_| {
             let (jobs, done) = (jobs_out.clone(), done_in.clone());
@@ -130,26 +133,16 @@ where
         others.push(spawn(team, "listener", listener::listen)?);
     }
     let mut fetchers = Vec::new();
-    if let Some(futures) = &team.futures {
-        let kinds = futures.kinds();
-        fetchers.push(fetch_futures(team, kinds, done_in.clone(), until_idle)?);
+    if team.futures.is_some() {
+        let (shared, done) = (Arc::clone(team), done_in.clone());
+        fetchers.push(spawn(team, "fetcher", move |_| {
+            supply::fetch_for_futures(&shared, &done, until_idle);
+        })?);
     }
     if threads > 0 {
         // It has the only sender of jobs: when it ends, the performers do, and then the completer.
         fetchers.push(spawn(team, "fetcher", move |team| {
-            let give = |jobs: Vec<ClaimedJob>| {
-                team.unperformed.fetch_add(jobs.len(), Ordering::AcqRel);
-                for job in jobs {
-                    // The performers live as long as the sender.
-                    let _ = jobs_in.send(job);
-                }
-            };
-            let supply = Supply {
-                side: Side::Threads,
-                kinds,
-                give: Box::new(give),
-            };
-            fetcher::fetch(team, supply, &jobs_out, &done_in, until_idle);
+            supply::fetch_for_threads(team, jobs_in, &jobs_out, &done_in, until_idle);
         })?);
     }
     Ok(Crew {
@@ -158,28 +151,6 @@ where
         performers,
         fetchers,
         others,
-    })
-}
-
-fn fetch_futures<C, X>(
-    team: &Arc<Team<C, X>>,
-    kinds: Vec<String>,
-    done: Sender<Done>,
-    until_idle: bool,
-) -> io::Result<JoinHandle<()>>
-where
-    C: JobConnection + R2D2Connection + 'static,
-    X: Send + Sync + 'static,
-{
-    let shared = Arc::clone(team);
-    spawn(team, "fetcher", move |team| {
-        let give = |jobs: Vec<ClaimedJob>| futures::start(&shared, jobs, &done);
-        let supply = Supply {
-            side: Side::Futures,
-            kinds,
-            give: Box::new(give),
-        };
-        fetcher::fetch(team, supply, &never(), &done, until_idle);
     })
 }
 

@@ -5,7 +5,9 @@ use job_core::MigrateError;
 #[non_exhaustive]
 pub enum WorkerError {
     /// No kind of job is registered.
-    #[error("the worker has no kind of job: call register::<YourJob>() before run()")]
+    #[error(
+        "the worker has no kind of job: call register::<YourJob>() or register_async::<YourJob>() before run()"
+    )]
     NoKinds,
     /// Two kinds of job have one name.
     #[error("two kinds of job are registered by the name `{0}`: give one of them another KIND")]

@@ -1,7 +1,12 @@
 //! For whom a fetcher claims. A worker with jobs of both sorts has two fetchers, so that neither sort waits for the other.
 
-use crossbeam_channel::{Receiver, Sender, bounded};
-use job_core::ClaimedJob;
+use crate::completer::Done;
+use crate::team::Team;
+use crate::{fetcher, futures};
+use crossbeam_channel::{Receiver, Sender, bounded, never};
+use diesel::r2d2::R2D2Connection;
+use job_core::{ClaimedJob, JobConnection};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -20,6 +25,49 @@ pub(crate) struct Supply<'a> {
     pub(crate) kinds: Vec<String>,
     /// Takes what was claimed.
     pub(crate) give: Box<dyn FnMut(Vec<ClaimedJob>) + 'a>,
+}
+
+/// Claims jobs for the performers.
+pub(crate) fn fetch_for_threads<C, X>(
+    team: &Team<C, X>,
+    jobs: Sender<ClaimedJob>,
+    waiting: &Receiver<ClaimedJob>,
+    done: &Sender<Done>,
+    until_idle: bool,
+) where
+    C: JobConnection + R2D2Connection + 'static,
+    X: Send + Sync + 'static,
+{
+    let give = move |claimed: Vec<ClaimedJob>| {
+        team.unperformed.fetch_add(claimed.len(), Ordering::AcqRel);
+        for job in claimed {
+            // The performers live as long as the sender.
+            let _ = jobs.send(job);
+        }
+    };
+    let supply = Supply {
+        side: Side::Threads,
+        kinds: team.registry.kinds(),
+        give: Box::new(give),
+    };
+    fetcher::fetch(team, supply, waiting, done, until_idle);
+}
+
+/// Claims async jobs, which start at once.
+pub(crate) fn fetch_for_futures<C, X>(team: &Arc<Team<C, X>>, done: &Sender<Done>, until_idle: bool)
+where
+    C: JobConnection + R2D2Connection + 'static,
+    X: Send + Sync + 'static,
+{
+    let supply = Supply {
+        side: Side::Futures,
+        kinds: team
+            .futures
+            .as_ref()
+            .map_or_else(Vec::new, |futures| futures.kinds()),
+        give: Box::new(|claimed| futures::start(team, claimed, done)),
+    };
+    fetcher::fetch(team, supply, &never(), done, until_idle);
 }
 
 /// Ends a fetcher's wait.

@@ -36,7 +36,9 @@ impl<X> Running<X> {
     }
 
     pub(super) fn leave(&self, attempt: Attempt) {
-        self.entries().remove(&attempt);
+        // What it holds is dropped when others may have the lock again.
+        let entry = self.entries().remove(&attempt);
+        drop(entry);
     }
 
     pub(super) fn all(&self) -> Vec<Attempt> {

@@ -5,6 +5,8 @@ mod async_beside;
 #[cfg(feature = "tokio")]
 mod async_jobs;
 #[cfg(feature = "tokio")]
+mod async_stopping;
+#[cfg(feature = "tokio")]
 mod async_transactions;
 mod idle;
 mod logging;
