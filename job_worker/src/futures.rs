@@ -131,7 +131,7 @@ where
         let end = End {
             team: Arc::clone(team),
             done: done.clone(),
-            outcome: None,
+            outcome: Some(Done::Unstarted(job.ticket.clone())),
             ticket: job.ticket.clone(),
         };
         let task = futures.handle.spawn(perform(job, run, end));
@@ -144,21 +144,17 @@ where
     C: JobConnection + R2D2Connection + 'static,
     X: Send + Sync + 'static,
 {
+    if !end.may_start() {
+        return;
+    }
+    end.outcome = None;
     let kind = job.kind.clone();
-    end.outcome = Some(if end.may_start() {
-        let perform = end
-            .team
-            .futures
-            .as_ref()
-            .and_then(|futures| futures.kinds.get(kind.as_str()));
-        let outcome = match perform {
-            Some(perform) => perform(job, run).await,
-            None => unknown(&job),
-        };
-        Done::Performed(end.ticket.clone(), kind, outcome)
-    } else {
-        Done::Unstarted(end.ticket.clone())
-    });
+    let futures = end.team.futures.as_ref();
+    let outcome = match futures.and_then(|futures| futures.kinds.get(kind.as_str())) {
+        Some(perform) => perform(job, run).await,
+        None => unknown(&job),
+    };
+    end.outcome = Some(Done::Performed(end.ticket.clone(), kind, outcome));
 }
 
 /// Tells of the end of an attempt, also where its future was dropped.
@@ -169,7 +165,7 @@ where
     team: Arc<Team<C, X>>,
     done: Sender<Done>,
     ticket: Ticket,
-    /// `None` where there is none, since the future was dropped.
+    /// What to tell: that it goes back, until it is started; then nothing, until it has ended by itself.
     outcome: Option<Done>,
 }
 

@@ -86,20 +86,20 @@ fn at_the_timeout_the_future_is_dropped_and_the_attempt_has_failed() {
     let once = hasty("slow").enqueue(conn).unwrap().id;
     let twice = hasty("slow").max_attempts(2).enqueue(conn).unwrap().id;
     let quick = hasty("quick").enqueue(conn).unwrap().id;
-    let (dropped, drops) = unbounded();
+    let (tell, told) = unbounded();
     let report = caller(&db, move |name, _| {
-        let dropped = dropped.clone();
+        let tell = tell.clone();
         async move {
             match name.as_str() {
                 "quick" => Ok(json!(null)),
-                _ => forever(dropped).await,
+                _ => forever(tell).await,
             }
         }
     })
     .run_until_idle()
     .unwrap();
     assert_eq!((report.completed, report.retried, report.failed), (1, 1, 1));
-    assert_eq!(drops.len(), 2);
+    assert_eq!(told.try_iter().filter(|what| *what == "dropped").count(), 2);
     assert_eq!(find(&db, once).status(), Status::Failed);
     assert_eq!(find(&db, once).last_error(), Some("timed out after 30ms"));
     // Charged as any failure.

@@ -1,12 +1,13 @@
 //! What async jobs do with connections of the worker's pool.
 
-use super::scene::{call, caller, hasty};
+use super::scene::{Gate, call, caller, hasty};
 use super::stage::{await_status, find, start};
 use super::{Conn, Db};
 use anyhow::{bail, ensure};
 use crossbeam_channel::bounded;
 use diesel::connection::SimpleConnection;
-use job_core::{Job, Status};
+use job_core::{Job, Status, WorkerRow};
+use job_test::eventually;
 use serde_json::{Value, json};
 
 /// A database with a table of the app's, in which each effect is a row.
@@ -57,6 +58,33 @@ fn an_effect_of_an_async_job_and_its_completion_are_one() {
     assert_eq!(job(1).last_error(), Some("the bank said no"));
     assert_eq!(job(2).output::<Value>().unwrap(), json!("never mind"));
     assert_eq!(job(3).last_error(), Some("panicked: in the closure"));
+    db.assert_invariants();
+}
+
+#[test]
+fn a_job_that_has_completed_in_its_transaction_is_not_taken_for_lost() {
+    let db = db();
+    let conn = &mut db.connect();
+    let id = call("goes on").enqueue(conn).unwrap().id;
+    let gate = Gate::closed();
+    let inside = gate.clone();
+    let started = start(caller(&db, move |_, run| {
+        let gate = inside.clone();
+        async move {
+            let value = run.transaction(|_: &mut Conn| Ok(json!("recorded"))).await?;
+            gate.pass().await;
+            Ok(value)
+        }
+    }));
+    await_status(&db, id, Status::Completed);
+    // Long enough for the worker to ask what it holds.
+    for _ in 0..6 {
+        let beat = WorkerRow::list(conn).unwrap()[0].beat_at;
+        eventually("it beats", || WorkerRow::list(conn).unwrap()[0].beat_at > beat);
+    }
+    gate.open();
+    let report = started.stop();
+    assert_eq!((report.completed, report.refused), (1, 0));
     db.assert_invariants();
 }
 

@@ -1,6 +1,7 @@
 //! Async jobs whose work a test says in a closure, and workers for them.
 
 use super::{Conn, Db};
+use crossbeam_channel::Sender;
 use diesel::r2d2::ConnectionManager;
 use job_core::{BoxFuture, NewJob, Perform, PerformAsync, Run, RunAsync};
 use job_worker::Worker;
@@ -100,15 +101,16 @@ where
         .stop_on_signals(false)
 }
 
-/// Never ends; when it is dropped, it tells.
-pub(crate) async fn forever(dropped: crossbeam_channel::Sender<()>) -> anyhow::Result<Value> {
-    struct Tell(crossbeam_channel::Sender<()>);
+/// Never ends; it tells when it begins and when it is dropped.
+pub(crate) async fn forever(tell: Sender<&'static str>) -> anyhow::Result<Value> {
+    struct Tell(Sender<&'static str>);
     impl Drop for Tell {
         fn drop(&mut self) {
-            let _ = self.0.send(());
+            let _ = self.0.send("dropped");
         }
     }
-    let _tell = Tell(dropped);
+    tell.send("begun")?;
+    let _tell = Tell(tell);
     std::future::pending::<()>().await;
     Ok(json!(null))
 }
