@@ -68,7 +68,8 @@ where
     let mut lost = Timer::new(team.options.heartbeat);
     while team.stop.is_running() {
         let mut pause = jittered(PROMOTE_EVERY);
-        if !team.has_no_futures() {
+        if team.futures.is_some() {
+            // To notice lost jobs in time.
             pause = pause.min(team.options.heartbeat);
         }
         if let Some(due) = house.promote() {

@@ -66,7 +66,7 @@ fn both(db: &Db, barriers: Barriers) -> Worker<Conn, Barriers> {
         .register::<Ping>()
         .register_async::<Pong>()
         .threads(2)
-        .async_jobs(2)
+        .async_jobs(20)
         .async_threads(1)
         .poll(Duration::from_millis(20))
         .stop_on_signals(false)
@@ -89,7 +89,7 @@ fn neither_sort_waits_for_the_other() {
     let db = Db::new();
     let conn = &mut db.connect();
     // More async jobs than may be performed at once, all in front.
-    let pongs = Job::enqueue_all(conn, (0..10).map(|_| Pong(0))).unwrap();
+    let pongs = Job::enqueue_all(conn, (0..30).map(|_| Pong(0))).unwrap();
     let pings = Job::enqueue_all(conn, (0..10).map(|_| Ping(0))).unwrap();
     let gate = Gate::closed();
     let (end, ended): (Sender<()>, _) = bounded(0);
@@ -102,10 +102,10 @@ fn neither_sort_waits_for_the_other() {
     for &id in &pings {
         await_status(&db, id, Status::Completed);
     }
-    assert_eq!(find(&db, pongs[9]).status(), Status::New);
+    assert_eq!(find(&db, pongs[29]).status(), Status::New);
     gate.open();
-    await_status(&db, pongs[9], Status::Completed);
-    assert_eq!(started.stop().completed, 20);
+    await_status(&db, pongs[29], Status::Completed);
+    assert_eq!(started.stop().completed, 40);
 
     let pings = Job::enqueue_all(conn, (0..10).map(|_| Ping(0))).unwrap();
     let pongs = Job::enqueue_all(conn, (0..10).map(|_| Pong(0))).unwrap();
