@@ -1,6 +1,6 @@
 //! Gatun's own program in the protocol of all contenders: see `bench/README.md`.
 
-use crate::jobs::{Desk, Gone, Nothing, Timed};
+use crate::jobs::{Desk, Gone, Nothing, Timed, Wait};
 use crate::{clock, figures::percentile, proc};
 use anyhow::{Context, Result, bail, ensure};
 use diesel::Connection;
@@ -56,6 +56,8 @@ where
             let order = order(options)?;
             drain::<C>(url, &order)?
         }
+        ["waits", number, millis] => enqueue_waits::<C>(url, number.parse()?, millis.parse()?)?,
+        ["async", number] => waits::<C>(url, number.parse()?)?,
         ["latency", number] => latency::<C>(url, number.parse()?)?,
         ["idle", seconds] => work::<C>(url, Some(Duration::from_secs(seconds.parse()?)))?,
         // Until SIGTERM, for sustained load.
@@ -113,6 +115,38 @@ where
         "began": began,
         "ended": ended,
         "seconds": clock::seconds(began, ended),
+        "cpu_us": proc::cpu("self")? - cpu,
+        "peak_kib": proc::peak_kib(),
+    }))
+}
+
+fn enqueue_waits<C>(url: &str, number: usize, millis: u64) -> Result<Value>
+where
+    C: JobConnection + Connection + 'static,
+{
+    Job::enqueue_all(&mut C::establish(url)?, (0..number).map(|_| Wait { millis }))?;
+    Ok(json!({ "jobs": number }))
+}
+
+/// Performs so many jobs that wait, all at once; from the worker's start to the end of its stop, when all are recorded. The
+/// last one to end stops it.
+fn waits<C>(url: &str, number: usize) -> Result<Value>
+where
+    C: JobConnection + R2D2Connection + 'static,
+{
+    let desk = Arc::new(Desk::default());
+    let worker = Worker::new(ConnectionManager::<C>::new(url), Arc::clone(&desk))
+        .register_async::<Wait>()
+        .async_jobs(number);
+    desk.stop_after.store(number as u64, Ordering::Relaxed);
+    desk.stop.get_or_init(|| worker.handle());
+    let (cpu, began) = (proc::cpu("self")?, clock::now());
+    let report = worker.run()?;
+    let seconds = clock::seconds(began, clock::now());
+    ensure!(report.completed == number as u64, "{report}");
+    Ok(json!({
+        "jobs": number,
+        "seconds": seconds,
         "cpu_us": proc::cpu("self")? - cpu,
         "peak_kib": proc::peak_kib(),
     }))

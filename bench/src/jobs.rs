@@ -2,11 +2,12 @@
 
 use crate::clock;
 use anyhow::Result;
-use job_core::{Perform, Run};
+use job_core::{Perform, PerformAsync, Run, RunAsync};
 use job_worker::StopHandle;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 /// What the jobs of one process share.
 #[derive(Debug, Default)]
@@ -20,6 +21,17 @@ pub struct Desk {
 }
 
 impl Desk {
+    /// Counts a job, and stops the worker where there were enough.
+    fn count(&self) {
+        let stop_after = self.stop_after.load(Ordering::Relaxed);
+        if stop_after > 0
+            && self.performed.fetch_add(1, Ordering::Relaxed) + 1 == stop_after
+            && let Some(stop) = self.stop.get()
+        {
+            stop.stop();
+        }
+    }
+
     /// All that has begun until now.
     pub fn begun(&self) -> Vec<(u64, u64)> {
         self.begun.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -46,14 +58,7 @@ impl Perform for Nothing {
     type Output = ();
 
     fn perform(&self, run: &Run<'_, Arc<Desk>>) -> Result<()> {
-        let desk = run.context();
-        let stop_after = desk.stop_after.load(Ordering::Relaxed);
-        if stop_after > 0
-            && desk.performed.fetch_add(1, Ordering::Relaxed) + 1 == stop_after
-            && let Some(stop) = desk.stop.get()
-        {
-            stop.stop();
-        }
+        run.context().count();
         Ok(())
     }
 }
@@ -98,6 +103,24 @@ impl Perform for Timed {
         let began = clock::now();
         let mut begun = run.context().begun.lock().unwrap_or_else(PoisonError::into_inner);
         begun.push((self.carried, began));
+        Ok(())
+    }
+}
+
+/// A job that waits for somebody, for so long.
+#[derive(Serialize, Deserialize)]
+pub struct Wait {
+    pub millis: u64,
+}
+
+impl PerformAsync for Wait {
+    const KIND: &'static str = "wait";
+    type Context = Arc<Desk>;
+    type Output = ();
+
+    async fn perform(&self, run: &RunAsync<Arc<Desk>>) -> Result<()> {
+        tokio::time::sleep(Duration::from_millis(self.millis)).await;
+        run.context().count();
         Ok(())
     }
 }

@@ -11,6 +11,7 @@ mod latency;
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 mod others;
 mod sustained;
+mod waits;
 
 use crate::run::Bench;
 use anyhow::Result;
@@ -78,6 +79,14 @@ pub const SCENARIOS: &[Scenario] = &[
         once: true,
         checked: true,
         measure: idle::measure,
+    },
+    Scenario {
+        name: "async",
+        about: "5,000 async jobs that wait for a second each, over few connections",
+        needs: None,
+        once: true,
+        checked: true,
+        measure: waits::measure,
     },
     Scenario {
         name: "claims",

@@ -165,6 +165,18 @@ pub fn all(figures: &Figures) -> Vec<Target> {
         AtMost(0.5),
     );
 
+    let waits = |metric| figures.median("async", "gatun", metric);
+    add(
+        "5,000 async jobs that wait 1 s each: seconds from the worker's start to its end",
+        waits("seconds"),
+        AtMost(3.0),
+    );
+    add(
+        "5,000 async jobs that wait 1 s each: connections",
+        waits("connections"),
+        AtMost(10.0),
+    );
+
     for (name, bound) in ADVERSE {
         let figure = figures.ratio(("adverse", name, "jobs/s"), ("adverse", "calm", "jobs/s"));
         add(&format!("drain, {name}, to calm"), figure, AtLeast(*bound));

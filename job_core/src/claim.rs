@@ -11,7 +11,8 @@ mod release;
 mod ticket;
 
 pub(crate) use complete::Completion;
-pub use complete::{complete_all, completed, discard_all, succeeded};
+pub(crate) use complete::completed;
+pub use complete::{complete_all, discard_all, succeeded};
 pub use release::release_all;
 pub use ticket::Ticket;
 

@@ -2,7 +2,7 @@
 
 use crate::backend::JobBackend;
 use crate::new_job::NewRow;
-use crate::{EnqueueError, Job, JobConnection, NewJob, again};
+use crate::{EnqueueError, IntoNewJob, Job, JobConnection, again};
 use diesel::result::{DatabaseErrorKind, Error};
 use job_db::{Database, Fault, is_broken, savepoint, transaction_depth};
 
@@ -39,15 +39,15 @@ pub(crate) fn one<C: JobConnection>(conn: &mut C, row: NewRow) -> Result<Job, En
 }
 
 /// Enqueues all, or none where there is an error, and gives their ids in the order of the input.
-pub(crate) fn all<C, I>(conn: &mut C, jobs: I) -> Result<Vec<i64>, EnqueueError>
+pub(crate) fn all<C, I, Way>(conn: &mut C, jobs: I) -> Result<Vec<i64>, EnqueueError>
 where
     C: JobConnection,
     I: IntoIterator,
-    I::Item: Into<NewJob>,
+    I::Item: IntoNewJob<Way>,
 {
     let rows = jobs
         .into_iter()
-        .map(|job| job.into().check::<C::Db>())
+        .map(|job| job.into_new_job().check::<C::Db>())
         .collect::<Result<Vec<_>, _>>()?;
     many(conn, &rows)
 }

@@ -1,6 +1,6 @@
 use crate::backend::JobBackend;
 use crate::new_job::NewRow;
-use crate::{ClaimedJob, EnqueueError, JobConnection, JobError, NewJob, Status, WorkerRow, again};
+use crate::{ClaimedJob, EnqueueError, IntoNewJob, JobConnection, JobError, Status, WorkerRow, again};
 use chrono::{DateTime, Utc};
 use job_db::JsonText;
 use serde::de::DeserializeOwned;
@@ -156,11 +156,11 @@ impl Job {
     ///
     /// # Errors
     /// See [`EnqueueError`].
-    pub fn enqueue_all<C, I>(conn: &mut C, jobs: I) -> Result<Vec<i64>, EnqueueError>
+    pub fn enqueue_all<C, I, Way>(conn: &mut C, jobs: I) -> Result<Vec<i64>, EnqueueError>
     where
         C: JobConnection,
         I: IntoIterator,
-        I::Item: Into<NewJob>,
+        I::Item: IntoNewJob<Way>,
     {
         crate::enqueue::all(conn, jobs)
     }

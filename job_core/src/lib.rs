@@ -1,9 +1,9 @@
 //! Jobs for Diesel apps: define a kind of job, enqueue it in your own transaction, find it, change it. The worker that
 //! performs them is in the crate `job_worker`.
 //!
-//! - [`Perform`] is a kind of job; [`NewJob`] one with options that is not enqueued yet.
+//! - [`Perform`] is a kind of job, [`PerformAsync`] one that mostly waits for others; [`NewJob`] one with options that is not enqueued yet.
 //! - [`Job`] is one in the database: found, listed, counted, cancelled, discarded, retried. A [`Status`] is a table.
-//! - [`Run`] is one attempt, as the job sees it; [`Run::transaction`] makes its effect exactly once.
+//! - [`Run`], or [`RunAsync`], is one attempt, as the job sees it; [`Run::transaction`] makes its effect exactly once.
 //! - [`WorkerRow`], [`Job::find_new_job`], [`claim()`], [`complete_all`] and [`housekeeping`] are what a worker is made of.
 //! - [`limits`] says how long and how many.
 //!
@@ -27,15 +27,17 @@ mod new_job;
 pub mod notify;
 mod outcome;
 mod perform;
+mod perform_async;
 mod run;
+mod run_async;
 pub mod schema;
 mod status;
 mod worker_row;
 
 pub use backend::{JobBackend, JobConnection};
 pub use claim::{
-    ClaimRequest, ClaimedJob, Ticket, claim, claim_in_turn, claim_inside, complete_all, completed,
-    discard_all, lanes, last_id, release_all, succeeded,
+    ClaimRequest, ClaimedJob, Ticket, claim, claim_in_turn, claim_inside, complete_all, discard_all, lanes,
+    last_id, release_all, succeeded,
 };
 pub use error::{EnqueueError, JobError};
 pub use job::{Counts, Failure, Job, JobFilter};
@@ -43,9 +45,11 @@ pub use job_db::{
     CopyError, Database, Fault, JsonText, MigrateError, copy_migrations, migrate, now, prepare_connection,
     schema_version,
 };
-pub use new_job::NewJob;
+pub use new_job::{IntoNewJob, NewJob, OnRuntime, OnThread};
 pub use outcome::{Outcome, When, cancel, fail_for_good, snooze, snooze_until};
 pub use perform::Perform;
+pub use perform_async::PerformAsync;
 pub use run::{Connections, Run};
+pub use run_async::{AsyncConnections, BoxFuture, RunAsync, WorkWithConnection};
 pub use status::Status;
 pub use worker_row::WorkerRow;

@@ -1,12 +1,13 @@
 use crate::backend::JobBackend;
 use crate::limits::{self, MAX_ARGS_BYTES, MAX_ATTEMPTS, MAX_PRIORITY};
 use crate::outcome::When;
-use crate::{EnqueueError, Job, JobConnection, Perform};
+use crate::{EnqueueError, Job, JobConnection, Perform, PerformAsync};
 use chrono::{DateTime, Utc};
 use job_db::{Database, JsonText};
+use serde::Serialize;
 use std::time::Duration;
 
-/// A job that is not enqueued yet, with its options. Made by [`Perform::job`].
+/// A job that is not enqueued yet, with its options. Made by [`Perform::job`] and [`PerformAsync::job`].
 ///
 /// ```
 /// # #[cfg(feature = "sqlite")] {
@@ -49,19 +50,59 @@ pub struct NewJob {
     when: Option<When>,
 }
 
+/// What a kind says of its jobs that do not say otherwise.
+pub(crate) struct Defaults {
+    pub(crate) kind: &'static str,
+    pub(crate) queue: &'static str,
+    pub(crate) priority: i32,
+    pub(crate) max_attempts: i32,
+}
+
 impl<P: Perform> From<P> for NewJob {
     fn from(job: P) -> Self {
-        NewJob::of(&job)
+        job.job()
+    }
+}
+
+/// What [`Job::enqueue_all`] takes: jobs of a kind that is [`Perform`] or [`PerformAsync`], and jobs with options.
+///
+/// The compiler finds `Way`, which tells it that a type is one or the other.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a job that can be enqueued",
+    note = "implement `Perform` or `PerformAsync` for it"
+)]
+pub trait IntoNewJob<Way> {
+    /// The job with its options.
+    fn into_new_job(self) -> NewJob;
+}
+
+/// The [`IntoNewJob`] of [`Perform`] and of jobs with options.
+#[derive(Debug)]
+pub enum OnThread {}
+
+/// The [`IntoNewJob`] of [`PerformAsync`].
+#[derive(Debug)]
+pub enum OnRuntime {}
+
+impl<T: Into<NewJob>> IntoNewJob<OnThread> for T {
+    fn into_new_job(self) -> NewJob {
+        self.into()
+    }
+}
+
+impl<P: PerformAsync> IntoNewJob<OnRuntime> for P {
+    fn into_new_job(self) -> NewJob {
+        self.job()
     }
 }
 
 impl NewJob {
-    pub(crate) fn of<P: Perform>(job: &P) -> Self {
+    pub(crate) fn of(job: &impl Serialize, defaults: Defaults) -> Self {
         NewJob {
-            kind: P::KIND,
-            queue: P::QUEUE.to_owned(),
-            priority: P::PRIORITY,
-            max_attempts: P::MAX_ATTEMPTS,
+            kind: defaults.kind,
+            queue: defaults.queue.to_owned(),
+            priority: defaults.priority,
+            max_attempts: defaults.max_attempts,
             max_args_bytes: MAX_ARGS_BYTES,
             args: serde_json::to_string(job),
             unique_key: None,

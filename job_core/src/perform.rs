@@ -1,3 +1,4 @@
+use crate::new_job::Defaults;
 use crate::{EnqueueError, Job, JobConnection, NewJob, Run, backoff};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -9,6 +10,9 @@ use std::time::Duration;
 /// waiting. A job is performed **at least once**: after a crash it is performed again. Effects in the database happen
 /// exactly once with [`Run::transaction`]; for effects outside it, send a key that the other side uses to recognise a
 /// repetition.
+///
+/// Each job has a thread while it is performed. For jobs that do little but wait for others there is
+/// [`PerformAsync`](crate::PerformAsync).
 ///
 /// ```
 /// use job_core::{Perform, Run};
@@ -65,7 +69,13 @@ pub trait Perform: Serialize + DeserializeOwned + Send + 'static {
 
     /// The job, to be given options before it is enqueued.
     fn job(&self) -> NewJob {
-        NewJob::of(self)
+        let defaults = Defaults {
+            kind: Self::KIND,
+            queue: Self::QUEUE,
+            priority: Self::PRIORITY,
+            max_attempts: Self::MAX_ATTEMPTS,
+        };
+        NewJob::of(self, defaults)
     }
 
     /// Enqueues the job on the caller's connection, in its transaction if one is open.

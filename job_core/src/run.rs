@@ -92,13 +92,7 @@ impl<'a, X> Run<'a, X> {
         let mut work = Some(work);
         let mut result = None;
         self.connections.with(&mut |conn| {
-            result = match (conn.downcast_mut::<C>(), work.take()) {
-                (Some(conn), Some(work)) => Some(work(conn)),
-                _ => Some(Err(anyhow::anyhow!(
-                    "the worker's connections are not of the type {}: name the type that the worker was made with",
-                    type_name::<C>()
-                ))),
-            };
+            result = work.take().map(|work| with_type(conn, work));
         })?;
         result.context("the worker gave no connection")?
     }
@@ -142,25 +136,7 @@ impl<'a, X> Run<'a, X> {
         C: JobConnection + 'static,
         T: Serialize,
     {
-        let value = self.connection(|conn: &mut C| {
-            C::Db::write_transaction(conn, |conn| {
-                // In a savepoint, whose end shows that the transaction is still the one that was begun: a deadlock or a
-                // COMMIT whose error `work` swallowed would have ended it, and the completion would stand alone.
-                let value = conn.transaction(work)?;
-                let outcome = if self.discards {
-                    Outcome::Discarded
-                } else {
-                    claim::completed::<C>(&value)
-                };
-                match outcome {
-                    Outcome::FailedForGood(reason) => Err(crate::fail_for_good(reason)),
-                    outcome => {
-                        self.ticket.record_inside(conn, &outcome)?;
-                        Ok(value)
-                    }
-                }
-            })
-        })?;
+        let value = self.connection(|conn: &mut C| complete_with(conn, self.ticket, self.discards, work))?;
         self.recorded.store(true, Ordering::Release);
         Ok(value)
     }
@@ -173,6 +149,45 @@ impl<'a, X> Run<'a, X> {
         use crate::backend::JobBackend as _;
         Ok(C::Db::is_processing(conn, self.ticket)?)
     }
+}
+
+/// Calls `work` with a connection of the type that it names.
+pub(crate) fn with_type<C: Any, T>(
+    conn: &mut dyn Any,
+    work: impl FnOnce(&mut C) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    match conn.downcast_mut::<C>() {
+        Some(conn) => work(conn),
+        None => Err(anyhow::anyhow!(
+            "the worker's connections are not of the type {}: name the type that the worker was made with",
+            type_name::<C>()
+        )),
+    }
+}
+
+/// Runs `work` and records its value as the job's result, or discards the job, in one transaction.
+pub(crate) fn complete_with<C, T>(
+    conn: &mut C,
+    ticket: &Ticket,
+    discards: bool,
+    work: impl FnOnce(&mut C) -> anyhow::Result<T>,
+) -> anyhow::Result<T>
+where
+    C: JobConnection + 'static,
+    T: Serialize,
+{
+    C::Db::write_transaction(conn, |conn| {
+        // In a savepoint, whose end shows that the transaction is still the one that was begun: a deadlock or a
+        // COMMIT whose error `work` swallowed would have ended it, and the completion would stand alone.
+        let value = conn.transaction(work)?;
+        match claim::succeeded::<C>(&value, discards) {
+            Outcome::FailedForGood(reason) => Err(crate::fail_for_good(reason)),
+            outcome => {
+                ticket.record_inside(conn, &outcome)?;
+                Ok(value)
+            }
+        }
+    })
 }
 
 impl<X> std::fmt::Debug for Run<'_, X> {

@@ -16,6 +16,9 @@ pub(crate) enum Done {
     Performed(Ticket, String, Outcome),
     /// A job was not started and goes back.
     Unstarted(Ticket),
+    /// A job was given up while it was performed, since it is no longer this worker's.
+    #[cfg(feature = "tokio")]
+    Lost(Ticket),
 }
 
 /// At most so many outcomes, and so many bytes of results, are recorded at once.
@@ -59,6 +62,11 @@ where
                 Done::Performed(ticket, kind, Outcome::Discarded) => discards.push(ticket, kind),
                 Done::Performed(ticket, kind, outcome) => others.push((ticket, kind, outcome)),
                 Done::Unstarted(ticket) => unstarted.push(ticket),
+                #[cfg(feature = "tokio")]
+                Done::Lost(ticket) => {
+                    hands.put_down(ticket.job_id, ticket.attempts);
+                    add(&tally.refused, 1);
+                }
             }
             let full = completions.jobs.len() + discards.jobs.len() + others.len() + unstarted.len()
                 >= MOST_JOBS
@@ -75,6 +83,7 @@ where
             team.call_housekeeper();
         }
         release(&mut session, &unstarted, hands, tally);
+        team.wake_for_futures();
     }
 }
 

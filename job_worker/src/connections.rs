@@ -64,6 +64,18 @@ where
     }
 }
 
+impl<C: R2D2Connection + 'static> JobPool<C> {
+    /// How many connections there may be.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn size(&self) -> usize {
+        let size = match self {
+            JobPool::App(pool) => pool.max_size(),
+            JobPool::Own { size, .. } => *size,
+        };
+        size as usize
+    }
+}
+
 impl<C> Connections for JobPool<C>
 where
     C: JobConnection + R2D2Connection + 'static,

@@ -4,8 +4,9 @@ use crate::heart::beat;
 use crate::report::{Report, add};
 use crate::session::Session;
 use crate::stop::Level;
+use crate::supply::Bell;
 use crate::team::Team;
-use crate::{WorkerError, completer, fetcher, housekeeper, listener, performer};
+use crate::{WorkerError, completer, housekeeper, listener, performer, supply};
 use crossbeam_channel::unbounded;
 use diesel::r2d2::R2D2Connection;
 use job_core::{JobConnection, WorkerRow, housekeeping, release_all};
@@ -25,7 +26,7 @@ struct Crew {
     heart: JoinHandle<()>,
     completer: JoinHandle<()>,
     performers: Vec<JoinHandle<()>>,
-    fetcher: JoinHandle<()>,
+    fetchers: Vec<JoinHandle<()>>,
     others: Vec<JoinHandle<()>>,
 }
 
@@ -46,16 +47,29 @@ where
     })?;
     while !team.stop.wait_for(Level::Stopping, Duration::from_secs(3600)) {}
     let deadline = Instant::now() + team.options.grace;
-    let _ = team.wakes.0.try_send(());
+    team.bells.iter().for_each(Bell::ring);
+    if let Some(futures) = &team.futures {
+        futures.tell_stopping();
+    }
     team.call_housekeeper();
 
-    let in_time = await_end(team, &crew.performers, deadline, Duration::ZERO);
+    let performed = || {
+        // A fetcher may still start what it has just claimed; that ends at once.
+        let started = team.futures.is_none() || have_ended(&crew.fetchers);
+        have_ended(&crew.performers) && started && team.has_no_futures()
+    };
+    let in_time = await_end(team, performed, deadline, Duration::ZERO);
+    if let Some(futures) = &team.futures {
+        futures.give_up();
+    }
     let last = Instant::now() + LAST_FLUSH;
     // The fetcher hands back what no thread has taken up; the completer must not end before it.
-    await_end(team, std::slice::from_ref(&crew.fetcher), last, LAST_FLUSH);
+    await_end(team, || have_ended(&crew.fetchers), last, LAST_FLUSH);
     team.flushing.store(true, Ordering::Release);
     let flushed = if in_time { deadline.max(last) } else { last };
-    await_end(team, std::slice::from_ref(&crew.completer), flushed, LAST_FLUSH);
+    await_end(team, || crew.completer.is_finished(), flushed, LAST_FLUSH);
+    // A future that does not let go of its thread cannot be dropped, and ends with the process.
+    await_end(team, || team.has_no_futures(), last, LAST_FLUSH);
     let abandoned = team.hands.count();
     if abandoned > 0 {
         log::error!(
@@ -65,11 +79,11 @@ where
     team.stop.raise_to(Level::Now);
     // A thread whose database does not answer ends with the process: the stop does not wait for it.
     let deadline = Instant::now() + LAST_FLUSH;
-    await_end(team, &crew.others, deadline, LAST_FLUSH);
+    await_end(team, || have_ended(&crew.others), deadline, LAST_FLUSH);
     team.end.raise_to(Level::Now);
     await_end(
         team,
-        std::slice::from_ref(&crew.heart),
+        || crew.heart.is_finished(),
         Instant::now() + LAST_FLUSH,
         LAST_FLUSH,
     );
@@ -100,7 +114,13 @@ where
     let completer = spawn(team, "completer", move |team| {
         completer::record_all(team, &done_out)
     })?;
-    let performers = (0..team.options.threads)
+    // For async jobs only, none are needed.
+    let threads = if team.registry.kinds().is_empty() {
+        0
+    } else {
+        team.options.threads
+    };
+    let performers = (0..threads)
         .map(|_| {
             let (jobs, done) = (jobs_out.clone(), done_in.clone());
             spawn(team, "performer", move |team| {
@@ -112,15 +132,24 @@ where
     if team.options.listen && !team.options.pooler && !until_idle {
         others.push(spawn(team, "listener", listener::listen)?);
     }
-    // It has the only sender of jobs: when it ends, the performers do, and then the completer.
-    let fetcher = spawn(team, "fetcher", move |team| {
-        fetcher::fetch(team, (jobs_in, jobs_out), &done_in, until_idle)
-    })?;
+    let mut fetchers = Vec::new();
+    if team.futures.is_some() {
+        let (shared, done) = (Arc::clone(team), done_in.clone());
+        fetchers.push(spawn(team, "fetcher", move |_| {
+            supply::fetch_for_futures(&shared, &done, until_idle);
+        })?);
+    }
+    if threads > 0 {
+        // It has the only sender of jobs: when it ends, the performers do, and then the completer.
+        fetchers.push(spawn(team, "fetcher", move |team| {
+            supply::fetch_for_threads(team, jobs_in, &jobs_out, &done_in, until_idle);
+        })?);
+    }
     Ok(Crew {
         heart,
         completer,
         performers,
-        fetcher,
+        fetchers,
         others,
     })
 }
@@ -183,16 +212,20 @@ where
     }
 }
 
-/// Waits until threads have ended, at most until the deadline, and at most so long once the worker must stop now; gives
-/// whether all have ended.
+fn have_ended(threads: &[JoinHandle<()>]) -> bool {
+    threads.iter().all(JoinHandle::is_finished)
+}
+
+/// Waits until something has ended, at most until the deadline, and at most so long once the worker must stop now; gives
+/// whether it has ended.
 fn await_end<C: R2D2Connection + 'static, X>(
     team: &Team<C, X>,
-    threads: &[JoinHandle<()>],
+    has_ended: impl Fn() -> bool,
     mut deadline: Instant,
     after_now: Duration,
 ) -> bool {
     let mut now = false;
-    while !threads.iter().all(JoinHandle::is_finished) {
+    while !has_ended() {
         if !now && team.stop.level() == Level::Now {
             now = true;
             deadline = deadline.min(Instant::now() + after_now);

@@ -5,7 +5,9 @@ use job_core::MigrateError;
 #[non_exhaustive]
 pub enum WorkerError {
     /// No kind of job is registered.
-    #[error("the worker has no kind of job: call register::<YourJob>() before run()")]
+    #[error(
+        "the worker has no kind of job: call register::<YourJob>() or register_async::<YourJob>() before run()"
+    )]
     NoKinds,
     /// Two kinds of job have one name.
     #[error("two kinds of job are registered by the name `{0}`: give one of them another KIND")]
@@ -21,6 +23,9 @@ pub enum WorkerError {
     /// There is no thread to perform.
     #[error("threads(0) can perform nothing: choose at least 1")]
     NoThreads,
+    /// There is nothing to perform async jobs with: the option that says so.
+    #[error("{0}(0) can perform nothing: choose at least 1")]
+    NoAsync(&'static str),
     /// The options contradict each other.
     #[error("rescue_after must be at least three times heartbeat, or live workers would be taken for dead")]
     RescueTooSoon,

@@ -3,6 +3,7 @@ use crate::options::jittered;
 use crate::performer::hand_back;
 use crate::session::Session;
 use crate::stop::Level;
+use crate::supply::{Bell, Side, Supply};
 use crate::team::Team;
 use crossbeam_channel::{Receiver, Sender};
 use diesel::r2d2::R2D2Connection;
@@ -61,10 +62,12 @@ enum Look {
     Nothing,
 }
 
-/// Claims jobs and hands them to the performers, until a stop, or until there is nothing to do if `until_idle`.
+/// Claims jobs and hands them on, until a stop, or until there is nothing to do if `until_idle`. In `waiting` stand those
+/// that nobody has taken up yet.
 pub(crate) fn fetch<C, X>(
     team: &Team<C, X>,
-    (jobs, waiting): (Sender<ClaimedJob>, Receiver<ClaimedJob>),
+    supply: Supply<'_>,
+    waiting: &Receiver<ClaimedJob>,
     done: &Sender<Done>,
     until_idle: bool,
 ) where
@@ -74,6 +77,8 @@ pub(crate) fn fetch<C, X>(
     let mut fetcher = Fetcher {
         team,
         session: team.session("fetcher", Level::Stopping),
+        bell: team.bell(supply.side),
+        supply,
         lanes: Vec::new(),
         rescanned: None,
         rescan_cost: Duration::ZERO,
@@ -85,35 +90,38 @@ pub(crate) fn fetch<C, X>(
         last_taken: (0, Instant::now()),
     };
     let mut follow_up = false;
-    let mut quiet = false;
+    // How many claims there had been when a look began that may be the last one.
+    let mut quiet = None;
     while team.stop.is_running() {
-        if fetcher.is_stalled(&waiting) {
+        if fetcher.is_stalled(waiting) {
             team.window.slow_down();
-            hand_back(team, &waiting, done);
+            hand_back(team, waiting, done);
         }
         let room = fetcher.room();
         if room == 0 {
-            // News are kept for the time when there is room.
-            let _ = team.wakes.1.recv_timeout(HOLD);
+            fetcher.bell.wait_for_room(HOLD);
             continue;
         }
-        let Some(look) = fetcher.look(room, &jobs) else {
+        let Some(look) = fetcher.look(room) else {
             break;
         };
         if look == Look::Claimed {
-            quiet = false;
+            quiet = None;
             continue;
         }
         if until_idle {
             fetcher.rescanned = None;
             // A look from the start that began when nothing was in hand or due found nothing: there is nothing to do.
-            if quiet {
+            if quiet.is_some_and(|claims| team.are_idle(fetcher.supply.side, claims)) {
                 team.stop.raise_to(Level::Stopping);
                 break;
             }
-            quiet = fetcher.is_quiet();
-            if !quiet {
-                fetcher.wait(BUSY_ELSEWHERE);
+            // Once more in vain: another fetcher has not looked yet.
+            let again = quiet.is_some();
+            let claims = team.accord.claims();
+            quiet = fetcher.is_quiet().then_some(claims);
+            if again || quiet.is_none() {
+                fetcher.bell.wait(BUSY_ELSEWHERE);
             }
             continue;
         }
@@ -124,15 +132,17 @@ pub(crate) fn fetch<C, X>(
         } else {
             fetcher.poll_pause().min(HOLD)
         };
-        follow_up = fetcher.wait(pause);
+        follow_up = fetcher.bell.wait(pause);
     }
     // The threads may be busy with jobs that ignore the stop; what waits behind them has not lost anything by it.
-    hand_back(team, &waiting, done);
+    hand_back(team, waiting, done);
 }
 
 struct Fetcher<'a, C: R2D2Connection + 'static, X> {
     team: &'a Team<C, X>,
     session: Session<C>,
+    supply: Supply<'a>,
+    bell: &'a Bell,
     lanes: Vec<Lane>,
     /// When the cursors last went back to the start; `None` to do so at the next look.
     rescanned: Option<Instant>,
@@ -168,9 +178,16 @@ where
     /// How many jobs to claim now; 0 where the threads have enough, or where this worker must not claim.
     fn room(&self) -> usize {
         let team = self.team;
+        if self.supply.side == Side::Futures {
+            return if team.pulse.is_trusted() {
+                team.room_for_futures()
+            } else {
+                0
+            };
+        }
         let window = team.window.size();
         let unperformed = team.unperformed.load(Ordering::Acquire);
-        let lags = team.hands.count() >= 4 * window;
+        let lags = team.hands.count_of(Side::Threads) >= 4 * window;
         if !team.pulse.is_trusted()
             || lags
             || (unperformed * 2 > window && unperformed >= team.options.threads)
@@ -181,7 +198,7 @@ where
     }
 
     /// Looks at each lane in turn until the room is full. `None` where the worker must stop now.
-    fn look(&mut self, mut room: usize, jobs: &Sender<ClaimedJob>) -> Option<Look> {
+    fn look(&mut self, mut room: usize) -> Option<Look> {
         let began = Instant::now();
         let rescan = self.rescan_is_due();
         if rescan || self.idle || self.lanes_are_due() {
@@ -196,7 +213,7 @@ where
                 passed_over = true;
                 continue;
             }
-            let claimed = self.claim(at, room, jobs)?;
+            let claimed = self.claim(at, room)?;
             if claimed < room {
                 // The lane was looked through up to its end: what stands in it so far is not for this worker.
                 self.lanes[at].cursor = self.lanes[at].cursor.max(self.seen);
@@ -265,7 +282,7 @@ where
     }
 
     /// Claims up to `room` jobs of one lane and hands them on; gives how many.
-    fn claim(&mut self, at: usize, room: usize, jobs: &Sender<ClaimedJob>) -> Option<usize> {
+    fn claim(&mut self, at: usize, room: usize) -> Option<usize> {
         let team = self.team;
         let lane = &mut self.lanes[at];
         let request = ClaimRequest {
@@ -273,7 +290,7 @@ where
             queue: &lane.queue,
             priority: lane.priority,
             after: lane.cursor,
-            kinds: &team.kinds,
+            kinds: &self.supply.kinds,
             limit: i64::try_from(room).unwrap_or(i64::MAX),
         };
         let out_of_turn = &mut self.out_of_turn;
@@ -308,15 +325,15 @@ where
             }
         };
         for job in &claimed {
-            team.hands.take(job.ticket.job_id, job.ticket.attempts);
+            team.hands
+                .take(job.ticket.job_id, job.ticket.attempts, self.supply.side);
             lane.cursor = lane.cursor.max(job.ticket.job_id);
         }
         drop(claiming);
-        team.unperformed.fetch_add(claimed.len(), Ordering::AcqRel);
         let number = claimed.len();
-        for job in claimed {
-            // The performers live as long as the sender.
-            let _ = jobs.send(job);
+        if number > 0 {
+            team.accord.claimed();
+            (self.supply.give)(claimed);
         }
         Some(number)
     }
@@ -349,15 +366,5 @@ where
             POLL
         };
         jittered(self.team.options.poll.unwrap_or(default))
-    }
-
-    /// Waits for room or news, and gives whether there may be new jobs.
-    fn wait(&self, timeout: Duration) -> bool {
-        let news = || self.team.news.swap(false, Ordering::AcqRel);
-        if news() {
-            return true;
-        }
-        let _ = self.team.wakes.1.recv_timeout(timeout);
-        news()
     }
 }

@@ -65,8 +65,13 @@ where
     let mut rescue = Timer::new(team.options.heartbeat);
     let mut reclaim = Timer::new(RECLAIM_EVERY);
     let mut prune = Timer::new(PRUNE_EVERY);
+    let mut lost = Timer::new(team.options.heartbeat);
     while team.stop.is_running() {
         let mut pause = jittered(PROMOTE_EVERY);
+        if team.futures.is_some() {
+            // To notice lost jobs in time.
+            pause = pause.min(team.options.heartbeat);
+        }
         if let Some(due) = house.promote() {
             pause = pause.min(due);
         }
@@ -76,12 +81,25 @@ where
         if reclaim.is_up() || team.hands.doubts() > 0 {
             house.hand_back_lost_claims();
         }
+        if lost.is_up() {
+            house.drop_lost_futures();
+        }
         if prune.is_up() && house.prune() {
             prune.hurry();
             continue;
         }
         // Ends early when a retry was scheduled here, and at a stop.
         let _ = team.house_calls.1.recv_timeout(pause);
+    }
+    // What runs during the grace time may be cancelled as before.
+    while !team.has_no_futures()
+        && !team
+            .stop
+            .wait_for(Level::Now, team.options.heartbeat.min(PROMOTE_EVERY))
+    {
+        if lost.is_up() {
+            house.drop_lost_futures();
+        }
     }
 }
 
@@ -147,6 +165,27 @@ where
             if (rescued.len() as i64) < RESCUE_BATCH {
                 break;
             }
+        }
+    }
+
+    /// Drops the futures whose jobs are no longer this worker's: they were cancelled or rescued, or the worker was declared
+    /// dead.
+    fn drop_lost_futures(&mut self) {
+        let Some(futures) = &self.team.futures else { return };
+        // First these, then the worker's id: a job that was claimed since is not among them.
+        let running = futures.running();
+        if running.is_empty() {
+            return;
+        }
+        let worker = self.team.pulse.worker();
+        let Some(held) = self.call("lost jobs", |conn| housekeeping::held_by(conn, worker)) else {
+            return;
+        };
+        let dropped = futures.drop_lost(running, &held);
+        if dropped > 0 {
+            log::warn!(
+                "gatun: gave up {dropped} jobs that were cancelled or rescued while they were performed"
+            );
         }
     }
 

@@ -22,7 +22,7 @@ where
             let began = Instant::now();
             let outcome = team
                 .registry
-                .perform(&job, &team.context, &team.pool, team.stop.stopping());
+                .perform(&job, &team.context, &*team.pool, team.stop.stopping());
             let result = match &outcome {
                 Outcome::Completed(Some(json)) => json.0.len(),
                 _ => 0,

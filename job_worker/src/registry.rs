@@ -1,4 +1,4 @@
-use job_core::{ClaimedJob, Connections, JobConnection, Outcome, Perform, Run, succeeded};
+use job_core::{ClaimedJob, Connections, JobConnection, Outcome, Perform, Run, Ticket, succeeded};
 use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,7 @@ pub(crate) struct Registry<X> {
     pub(crate) duplicate: Option<&'static str>,
 }
 
-impl<X: Send + Sync + 'static> Registry<X> {
+impl<X> Registry<X> {
     pub(crate) fn new() -> Self {
         Registry {
             kinds: HashMap::new(),
@@ -26,6 +26,11 @@ impl<X: Send + Sync + 'static> Registry<X> {
         if self.kinds.insert(J::KIND, perform_kind::<C, J>).is_some() {
             self.duplicate = Some(J::KIND);
         }
+    }
+
+    #[cfg(feature = "tokio")]
+    pub(crate) fn has(&self, kind: &str) -> bool {
+        self.kinds.contains_key(kind)
     }
 
     /// The kinds' names, sorted.
@@ -44,12 +49,16 @@ impl<X: Send + Sync + 'static> Registry<X> {
     ) -> Outcome {
         match self.kinds.get(job.kind.as_str()) {
             Some(perform) => perform(job, context, connections, stopping),
-            // Only registered kinds are claimed.
-            None => Outcome::Failed {
-                error: format!("this worker has no job of the kind {}", job.kind),
-                delay: job_core::backoff::exponential(job.attempt()),
-            },
+            None => unknown(job),
         }
+    }
+}
+
+/// Only registered kinds are claimed.
+pub(crate) fn unknown(job: &ClaimedJob) -> Outcome {
+    Outcome::Failed {
+        error: format!("this worker has no job of the kind {}", job.kind),
+        delay: job_core::backoff::exponential(job.attempt()),
     }
 }
 
@@ -65,40 +74,52 @@ fn perform_kind<C: JobConnection, J: Perform>(
     let performed = catch_unwind(AssertUnwindSafe(|| {
         let performed = job.args().map_err(anyhow::Error::from);
         match performed.and_then(|args: J| args.perform(&run)) {
-            Ok(output) => succeeded::<C, J>(&output),
+            Ok(output) => succeeded::<C>(&output, J::DISCARD_COMPLETED),
             Err(error) => Outcome::of_error(&error, Duration::ZERO),
         }
     }));
-    let mut outcome = performed.unwrap_or_else(|payload| Outcome::Failed {
+    let outcome = performed.unwrap_or_else(panicked);
+    settle(outcome, &job.ticket, &job.kind, run.is_recorded(), J::retry_delay)
+}
+
+/// The outcome of a panic.
+pub(crate) fn panicked(payload: Box<dyn Any + Send>) -> Outcome {
+    Outcome::Failed {
         error: format!("panicked: {}", message_of(payload)),
         delay: Duration::ZERO,
-    });
-    if run.is_recorded() {
+    }
+}
+
+/// The outcome to record: nothing where the attempt has recorded its completion itself, and a failure with the delay that
+/// the kind says.
+pub(crate) fn settle(
+    mut outcome: Outcome,
+    ticket: &Ticket,
+    kind: &str,
+    is_recorded: bool,
+    retry_delay: fn(i32) -> Duration,
+) -> Outcome {
+    if is_recorded {
         if !matches!(outcome, Outcome::Completed(_) | Outcome::Discarded) {
             log::warn!(
-                "gatun: job {} ({}) failed after it had completed in its own transaction; it stays completed",
-                job.id(),
-                job.kind
+                "gatun: job {} ({kind}) failed after it had completed in its own transaction; it stays completed",
+                ticket.job_id
             );
         }
         return Outcome::Recorded;
     }
     if let Outcome::Failed { delay, .. } = &mut outcome {
-        *delay = retry_delay::<J>(job.attempt());
+        // Where that panics, the usual backoff.
+        *delay = catch_unwind(|| retry_delay(ticket.charged())).unwrap_or_else(|payload| {
+            message_of(payload);
+            job_core::backoff::exponential(ticket.charged())
+        });
     }
     outcome
 }
 
-/// What the kind says; where that panics, the usual backoff.
-fn retry_delay<J: Perform>(attempt: i32) -> Duration {
-    catch_unwind(|| J::retry_delay(attempt)).unwrap_or_else(|payload| {
-        message_of(payload);
-        job_core::backoff::exponential(attempt)
-    })
-}
-
 /// The text that a panic was given; drops its payload, which may panic too.
-fn message_of(payload: Box<dyn Any + Send>) -> String {
+pub(crate) fn message_of(payload: Box<dyn Any + Send>) -> String {
     let message = payload
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())

@@ -17,7 +17,8 @@ pub struct Report {
     pub snoozed: u64,
     /// Jobs that were handed back unstarted.
     pub released: u64,
-    /// Outcomes that were refused, since the job had been rescued or cancelled in the meantime.
+    /// Outcomes that were refused, since the job had been rescued or cancelled in the meantime; and async jobs that were
+    /// dropped for that.
     pub refused: u64,
     /// Jobs of dead workers that this one took back.
     pub rescued: u64,

@@ -59,7 +59,7 @@ impl Window {
 }
 
 /// Moves an average an eighth of the way. A lost update between two threads does not matter.
-fn blend(average: &AtomicU64, value: u64) {
+pub(crate) fn blend(average: &AtomicU64, value: u64) {
     let old = average.load(Ordering::Relaxed);
     average.store((old * 7 + value) / 8, Ordering::Relaxed);
 }

@@ -1,4 +1,5 @@
 use crate::connections::{JobPool, Manager};
+use crate::futures::Setup;
 use crate::hands::Hands;
 use crate::heart::Pulse;
 use crate::options::Options;
@@ -7,6 +8,7 @@ use crate::report::{Report, Tally};
 use crate::session::Session;
 use crate::signals::Signals;
 use crate::stop::{Level, StopHandle};
+use crate::supply::{Accord, Bell};
 use crate::team::Team;
 use crate::window::Window;
 use crate::{WorkerError, crew};
@@ -17,6 +19,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+/// The size of the pool of a worker that has async jobs only: they ask for a connection now and then.
+const POOL_FOR_FUTURES: u32 = 4;
+
 /// A worker that is being set up: what it can perform, on which queues, with how many threads.
 #[must_use = "a worker does nothing before run()"]
 pub struct Worker<C: R2D2Connection + 'static, X> {
@@ -24,6 +29,8 @@ pub struct Worker<C: R2D2Connection + 'static, X> {
     pool: Option<Pool<ConnectionManager<C>>>,
     context: X,
     registry: Registry<X>,
+    /// The same for async jobs.
+    pub(crate) setup: Setup<X>,
     options: Options,
     stop: StopHandle,
 }
@@ -47,6 +54,7 @@ where
             pool: None,
             context,
             registry: Registry::new(),
+            setup: Setup::new(),
             options: Options::default(),
             stop: StopHandle::new(),
         }
@@ -78,8 +86,9 @@ where
         self
     }
 
-    /// The size of the worker's own pool for jobs; as many as threads if not said. It may be smaller: a job then waits up to
-    /// 30 seconds for a connection, and fails if there is none by then.
+    /// The size of the worker's own pool for jobs; as many as threads if not said, or 4 where all kinds are async. It may be
+    /// smaller: a job then waits up to 30 seconds for a connection, and fails if there is none by then; async jobs wait for
+    /// their turn before that.
     pub fn pool_size(mut self, size: u32) -> Self {
         self.options.pool_size = size;
         self
@@ -205,12 +214,25 @@ where
         self.work(true)
     }
 
+    /// The names of all kinds, sorted.
+    fn kinds(&self) -> Vec<String> {
+        let mut kinds = self.registry.kinds();
+        kinds.extend(self.setup.kinds());
+        kinds.sort();
+        kinds
+    }
+
     fn check(&self) -> Result<(), WorkerError> {
         let options = &self.options;
-        if let Some(kind) = self.registry.duplicate {
+        if let Some(kind) = self
+            .registry
+            .duplicate
+            .or_else(|| self.setup.duplicate(&self.registry))
+        {
             return Err(WorkerError::DuplicateKind(kind));
         }
-        if self.registry.kinds().is_empty() {
+        self.setup.check()?;
+        if self.kinds().is_empty() {
             return Err(WorkerError::NoKinds);
         }
         if options.queues.is_empty() {
@@ -219,10 +241,10 @@ where
         for queue in &options.queues {
             job_core::limits::check_name("queue", queue)?;
         }
-        for kind in self.registry.kinds() {
+        for kind in self.kinds() {
             job_core::limits::check_name("kind", &kind)?;
         }
-        if options.threads == 0 {
+        if options.threads == 0 && !self.registry.kinds().is_empty() {
             return Err(WorkerError::NoThreads);
         }
         if options.rescue_after < options.heartbeat.saturating_mul(3) {
@@ -234,15 +256,16 @@ where
     fn work(mut self, until_idle: bool) -> Result<Report, WorkerError> {
         self.options = self.options.bounded();
         self.check()?;
+        let kinds = self.kinds();
         let Worker {
             manager,
             pool,
             context,
             registry,
+            setup,
             options,
             stop,
         } = self;
-        let kinds = registry.kinds();
         let mut session = Session::<C>::new("start", manager.clone(), &options, (stop.clone(), Level::Now));
         let row = session.begin(|conn| {
             check_schema(conn)?;
@@ -257,21 +280,23 @@ where
             kinds
         );
         let pool_size = match options.pool_size {
+            0 if registry.kinds().is_empty() => POOL_FOR_FUTURES,
             0 => u32::try_from(options.threads).unwrap_or(u32::MAX),
             size => size,
         };
+        let pool = Arc::new(match pool {
+            Some(pool) => JobPool::App(pool),
+            None => JobPool::own(manager.clone(), pool_size, options.pooler),
+        });
         let team = Arc::new(Team {
-            pool: match pool {
-                Some(pool) => JobPool::App(pool),
-                None => JobPool::own(manager.clone(), pool_size, options.pooler),
-            },
+            futures: setup.start(&pool)?,
+            pool,
             pulse: Pulse::new(row.id, options.rescue_after),
             window: Window::new(options.threads),
             options,
             manager,
             registry,
-            context,
-            kinds,
+            context: Arc::new(context),
             stop,
             flushing: AtomicBool::new(false),
             end: StopHandle::new(),
@@ -281,8 +306,8 @@ where
             unperformed: AtomicUsize::new(0),
             taken: AtomicUsize::new(0),
             listening: AtomicBool::new(false),
-            news: AtomicBool::new(false),
-            wakes: bounded(1),
+            bells: [Bell::new(), Bell::new()],
+            accord: Accord::default(),
             house_calls: bounded(1),
         });
         let report = crew::work(&team, row, until_idle)?;

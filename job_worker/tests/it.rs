@@ -14,6 +14,9 @@ mod postgres {
     /// What the last client packet of a claim, and of a completion, holds: each is one statement.
     const COMMIT: &str = "";
 
+    #[cfg(feature = "tokio")]
+    #[path = "only/async_crowd.rs"]
+    mod async_crowd;
     #[path = "only/ghosts.rs"]
     mod ghosts;
     #[path = "only/network.rs"]

@@ -1,13 +1,13 @@
 use super::Ticket;
 use crate::backend::JobBackend;
 use crate::outcome::Outcome;
-use crate::{JobConnection, JobError, Perform, again, limits};
+use crate::{JobConnection, JobError, again, limits};
 use job_db::{Database, Fault, JsonText, savepoint, transaction_depth};
 use serde::Serialize;
 
-/// The outcome of a success of a kind of job: completed, or failed for good where the result cannot be kept, or discarded.
-pub fn succeeded<C: JobConnection, J: Perform>(output: &J::Output) -> Outcome {
-    if J::DISCARD_COMPLETED {
+/// The outcome of a success, of a kind that discards what has completed or of one that does not.
+pub fn succeeded<C: JobConnection>(output: &impl Serialize, discards: bool) -> Outcome {
+    if discards {
         Outcome::Discarded
     } else {
         completed::<C>(output)
@@ -15,7 +15,7 @@ pub fn succeeded<C: JobConnection, J: Perform>(output: &J::Output) -> Outcome {
 }
 
 /// The outcome of a success: completed, or failed for good where the result cannot be kept.
-pub fn completed<C: JobConnection>(output: &impl Serialize) -> Outcome {
+pub(crate) fn completed<C: JobConnection>(output: &impl Serialize) -> Outcome {
     let json = match serde_json::to_string(output) {
         Ok(json) => json,
         Err(error) => {

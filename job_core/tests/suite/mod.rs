@@ -3,6 +3,7 @@ use super::{Conn, Db, only};
 pub(super) mod support; // jobs, workers, claims for all
 
 mod arguments; // what a job may be given
+mod async_kinds; // jobs that are performed as futures are enqueued alike
 mod bulk; // enqueue_all
 mod change; // cancel, discard, retry
 mod charging; // what an attempt costs

@@ -65,3 +65,47 @@ fn completed_jobs_of_a_kind_that_says_so_are_gone_and_failed_ones_stay() {
     assert_eq!(db.count("SELECT count(*) FROM effects"), 1);
     db.assert_invariants();
 }
+
+#[cfg(feature = "tokio")]
+mod of_async_jobs {
+    use super::*;
+    use job_core::{PerformAsync, RunAsync};
+
+    #[derive(Debug, Serialize, Deserialize)]
+    struct Post {
+        books: bool,
+    }
+
+    impl PerformAsync for Post {
+        const KIND: &'static str = "post";
+        const DISCARD_COMPLETED: bool = true;
+        type Context = ();
+        type Output = ();
+
+        async fn perform(&self, run: &RunAsync<()>) -> anyhow::Result<()> {
+            if self.books {
+                run.transaction(|conn: &mut Conn| {
+                    Ok(conn.batch_execute("INSERT INTO effects (job_id) VALUES (1)")?)
+                })
+                .await?;
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn completed_async_jobs_of_a_kind_that_says_so_are_gone() {
+        let db = Db::new();
+        db.execute("CREATE TABLE effects (job_id BIGINT NOT NULL)");
+        Job::enqueue_all(&mut db.connect(), [true, false].map(|books| Post { books })).unwrap();
+        let report = Worker::new(db.manager(), ())
+            .register_async::<Post>()
+            .poll(Duration::from_millis(20))
+            .run_until_idle()
+            .unwrap();
+        assert_eq!(report.completed, 2, "{report}");
+        assert_eq!(db.count("SELECT count(*) FROM jobs"), 0);
+        assert_eq!(db.count("SELECT count(*) FROM effects"), 1);
+        db.assert_invariants();
+    }
+}
