@@ -77,7 +77,7 @@
 #[cfg(doc)]
 use crate::Perform;
 use crate::new_job::NewRow;
-use crate::verbs::asynchronous::{change, enqueue, look};
+use crate::verbs::asynchronous::{change, enqueue, look, usable};
 use crate::{Counts, EnqueueError, Failure, Job, JobError, JobFilter, NewJob};
 
 pub use crate::backend::asynchronous::{AsyncJobBackend, AsyncJobConnection};
@@ -93,7 +93,10 @@ impl NewJob {
         conn: &mut C,
     ) -> impl Future<Output = Result<Job, EnqueueError>> + Send {
         let row = self.check::<C::Db>();
-        async move { enqueue::one(conn, row?).await }
+        async move {
+            usable(conn)?;
+            enqueue::one(conn, row?).await
+        }
     }
 }
 
@@ -112,7 +115,10 @@ impl Job {
         I::Item: Into<NewJob>,
     {
         let rows = NewRow::check_all::<C::Db, _>(jobs);
-        async move { enqueue::all(conn, &rows?).await }
+        async move {
+            usable(conn)?;
+            enqueue::all(conn, &rows?).await
+        }
     }
 
     /// Finds a job by its id: [`Job::find`] for [diesel_async](crate::asynchronous).
@@ -123,7 +129,10 @@ impl Job {
         conn: &mut C,
         id: i64,
     ) -> impl Future<Output = Result<Job, JobError>> + Send {
-        look::find(conn, id)
+        async move {
+            usable(conn)?;
+            look::find(conn, id).await
+        }
     }
 
     /// Counts all jobs by status: [`Job::counts`] for [diesel_async](crate::asynchronous).
@@ -133,7 +142,10 @@ impl Job {
     pub fn counts_async<C: AsyncJobConnection>(
         conn: &mut C,
     ) -> impl Future<Output = Result<Counts, JobError>> + Send {
-        look::counts(conn)
+        async move {
+            usable(conn)?;
+            look::counts(conn).await
+        }
     }
 
     /// Counts the jobs of one queue by status: [`Job::counts_in`] for [diesel_async](crate::asynchronous).
@@ -144,7 +156,10 @@ impl Job {
         conn: &mut C,
         queue: &str,
     ) -> impl Future<Output = Result<Counts, JobError>> + Send {
-        look::counts_in(conn, queue)
+        async move {
+            usable(conn)?;
+            look::counts_in(conn, queue).await
+        }
     }
 
     /// The job's failed attempts, the first one first: [`Job::failures`] for [diesel_async](crate::asynchronous).
@@ -155,7 +170,10 @@ impl Job {
         &self,
         conn: &mut C,
     ) -> impl Future<Output = Result<Vec<Failure>, JobError>> + Send {
-        look::failures(conn, self.id)
+        async move {
+            usable(conn)?;
+            look::failures(conn, self.id).await
+        }
     }
 
     /// Ends a job that has not ended, as cancelled: [`Job::cancel`] for [diesel_async](crate::asynchronous).
@@ -167,7 +185,10 @@ impl Job {
         id: i64,
         reason: &str,
     ) -> impl Future<Output = Result<(), JobError>> + Send {
-        change::cancel(conn, id, reason)
+        async move {
+            usable(conn)?;
+            change::cancel(conn, id, reason).await
+        }
     }
 
     /// Removes a job and everything about it: [`Job::discard`] for [diesel_async](crate::asynchronous).
@@ -178,7 +199,10 @@ impl Job {
         conn: &mut C,
         id: i64,
     ) -> impl Future<Output = Result<(), JobError>> + Send {
-        change::discard(conn, id)
+        async move {
+            usable(conn)?;
+            change::discard(conn, id).await
+        }
     }
 
     /// Puts a job that has ended back to be performed again: [`Job::retry`] for [diesel_async](crate::asynchronous).
@@ -190,7 +214,10 @@ impl Job {
         conn: &mut C,
         id: i64,
     ) -> impl Future<Output = Result<(), JobError>> + Send {
-        change::retry(conn, id)
+        async move {
+            usable(conn)?;
+            change::retry(conn, id).await
+        }
     }
 }
 
@@ -203,6 +230,9 @@ impl JobFilter {
         &self,
         conn: &mut C,
     ) -> impl Future<Output = Result<Vec<Job>, JobError>> + Send {
-        look::list(conn, self)
+        async move {
+            usable(conn)?;
+            look::list(conn, self).await
+        }
     }
 }

@@ -52,4 +52,6 @@ pub(crate) mod asynchronous {
     #[path = "asynchronous.rs"]
     mod transaction;
     pub(crate) mod wake;
+
+    pub(crate) use transaction::usable;
 }

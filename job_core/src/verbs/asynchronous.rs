@@ -1,8 +1,9 @@
 //! Transactions on diesel_async's connections. Whoever drops a future in the middle of one leaves it open on the server;
 //! so it is marked as broken then, and can neither go on nor be committed, and a pool drops the connection.
 
-use super::{JobBackend, JobConnection};
+use super::{JobBackend as _, JobConnection};
 use crate::again::{MayBeContended, Tries};
+use diesel::QueryResult;
 use diesel::result::Error;
 use diesel_async::{AsyncConnection, TransactionManager};
 use std::num::NonZeroU32;
@@ -27,6 +28,17 @@ pub(super) fn is_broken<C: AsyncConnection>(conn: &mut C) -> bool {
     C::TransactionManager::transaction_manager_status_mut(conn)
         .transaction_depth()
         .is_err()
+}
+
+/// Refuses a connection on which a dropped future has left a transaction open, or may have: a single statement would
+/// succeed in there, and be lost.
+pub(crate) fn usable<C: AsyncConnection>(conn: &mut C) -> QueryResult<()> {
+    // Between transactions, a manager that is broken was left in the middle of BEGIN.
+    let alone = transaction_depth(conn) == 0;
+    if is_broken(conn) || (alone && C::TransactionManager::is_broken_transaction_manager(conn)) {
+        return Err(Error::BrokenTransactionManager);
+    }
+    Ok(())
 }
 
 /// In a savepoint of the caller's transaction.
