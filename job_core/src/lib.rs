@@ -18,6 +18,7 @@
 
 mod again;
 #[cfg(feature = "diesel_async")]
+#[allow(clippy::manual_async_fn)] // An `async fn` does not say that its future is `Send`.
 pub mod asynchronous;
 mod backend;
 pub mod backoff;
