@@ -59,10 +59,11 @@
 //! follows is in that transaction, and is lost with it.
 //!
 //! - **A job is whole, or it is not there.** Where a verb needs several statements, they are in a transaction or a
-//!   savepoint of its own. If its future is dropped in there, the connection's transaction is marked as broken: what follows
-//!   on this connection in a transaction fails with
-//!   [`BrokenTransactionManager`](diesel::result::Error::BrokenTransactionManager), and a transaction of yours around it
-//!   cannot be committed any more. Take another connection then, and run your whole transaction again.
+//!   savepoint of its own. If its future is dropped in there, the connection's transaction is marked as broken: every verb
+//!   of Gatun and every `transaction` on this connection gives
+//!   [`BrokenTransactionManager`](diesel::result::Error::BrokenTransactionManager) from then on, and a transaction of yours
+//!   around it cannot be committed any more. Take another connection, and run your whole transaction again. (Single
+//!   statements of your own are not refused; they would be lost with the rest.)
 //! - **The pools of diesel_async** (`deadpool`, `bb8`, `mobc`) never hand out a connection that is marked as broken or has
 //!   a transaction open, whoever opened it; they close it, and the server rolls back. So take a connection from the pool
 //!   *inside* the future that may be dropped, as above, that it goes back along with it.

@@ -1,7 +1,9 @@
 use super::{any, echo, jobs};
+use diesel::Connection;
 use diesel::result::Error;
 use diesel_async::AsyncConnection;
 use diesel_async::AsyncPgConnection;
+use diesel_async::async_connection_wrapper::AsyncConnectionWrapper;
 use diesel_async::pooled_connection::{bb8, deadpool};
 use job_core::{AsyncJobConnection, EnqueueError, Job, Perform as _, Status};
 use job_test::asynchronous::wait;
@@ -57,6 +59,16 @@ fn a_transaction_on_a_pools_connection_has_the_job_too() {
             .await;
         rolled_back.unwrap_err();
     });
+    assert_eq!(jobs(&db), 1);
+    db.assert_invariants();
+}
+
+#[test]
+fn the_tables_are_made_and_a_job_is_enqueued_by_a_wrapper_that_blocks() {
+    let db = Db::empty();
+    let conn = &mut <AsyncConnectionWrapper<AsyncPgConnection> as Connection>::establish(db.url()).unwrap();
+    job_core::migrate(conn).unwrap();
+    any().unique("key").enqueue(conn).unwrap();
     assert_eq!(jobs(&db), 1);
     db.assert_invariants();
 }
