@@ -64,7 +64,7 @@
 //!   [`BrokenTransactionManager`](diesel::result::Error::BrokenTransactionManager) from then on, and a transaction of yours
 //!   around it cannot be committed any more. Take another connection, and run your whole transaction again. (Single
 //!   statements of your own are not refused; they would be lost with the rest.)
-//! - **The pools of diesel_async** (`deadpool`, `bb8`, `mobc`) never hand out a connection that is marked as broken or has
+//! - **The pools `deadpool` and `bb8`** of diesel_async never hand out a connection that is marked as broken or has
 //!   a transaction open, whoever opened it; they close it, and the server rolls back. So take a connection from the pool
 //!   *inside* the future that may be dropped, as above, that it goes back along with it.
 //! - **A connection of your own** that outlives the future is yours to watch: after a `transaction` of yours that was

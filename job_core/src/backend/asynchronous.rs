@@ -10,7 +10,7 @@ use diesel::QueryResult;
 use diesel_async::AsyncConnection;
 use job_db::Database;
 
-/// Any connection of diesel_async to PostgreSQL: an `AsyncPgConnection`, or what a pool (`deadpool`, `bb8`, `mobc`) gives.
+/// Any connection of diesel_async to PostgreSQL: an `AsyncPgConnection`, or what a pool of `deadpool` or `bb8` gives.
 /// Implemented for every such connection; there is nothing to implement.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a connection of diesel_async that the job queue can use",
