@@ -39,26 +39,54 @@ impl MayBeContended for EnqueueError {
     }
 }
 
-/// Runs `work`, which is a transaction as a whole, again where another stood in its way. In a caller's transaction it runs
-/// once: there the caller's whole transaction must be run again.
+/// Counts the tries of what is a transaction as a whole.
+#[derive(Default)]
+pub(crate) struct Tries(u32);
+
+impl Tries {
+    /// Whether it is to be tried again: another transaction stood in its way. In a caller's transaction never, where the
+    /// caller's whole transaction must be run again.
+    pub(crate) fn again<DB: Database, T, E: MayBeContended>(
+        &mut self,
+        depth: u32,
+        done: &Result<T, E>,
+    ) -> bool {
+        self.0 += 1;
+        let contended = |error: &E| {
+            error
+                .database()
+                .is_some_and(|error| DB::fault(error) == Fault::Contended)
+        };
+        self.0 < TRIES && depth == 0 && done.as_ref().is_err_and(contended)
+    }
+}
+
+/// Counts the looks at jobs of which one was in no status table: a read without a snapshot (READ UNCOMMITTED and
+/// SERIALIZABLE of MySQL and MariaDB) may come to each of the tables when the job is just not there.
+#[derive(Default)]
+pub(crate) struct Looks(u32);
+
+impl Looks {
+    /// Whether to look again.
+    pub(crate) fn again<T>(&mut self, found: &Result<T, JobError>) -> bool {
+        self.0 += 1;
+        self.0 <= LOOKS && matches!(found, Err(JobError::NoStatus(_)))
+    }
+}
+
+/// Runs `work`, which is a transaction as a whole, again where another stood in its way.
 pub(crate) fn run<C, T, E>(conn: &mut C, mut work: impl FnMut(&mut C) -> Result<T, E>) -> Result<T, E>
 where
     C: JobConnection,
     E: MayBeContended,
 {
-    for _ in 1..TRIES {
-        if transaction_depth(conn) > 0 {
-            break;
-        }
-        match work(conn) {
-            Err(error)
-                if error
-                    .database()
-                    .is_some_and(|error| C::Db::fault(error) == Fault::Contended) => {}
-            done => return done,
+    let mut tries = Tries::default();
+    loop {
+        let done = work(conn);
+        if !tries.again::<C::Db, _, _>(transaction_depth(conn), &done) {
+            return done;
         }
     }
-    work(conn)
 }
 
 /// Runs `work` in a transaction, or in a savepoint of the caller's, in the manner of [`run`].
@@ -71,16 +99,4 @@ where
     E: From<Error> + MayBeContended,
 {
     run(conn, |conn| C::Db::write_transaction(conn, &mut work))
-}
-
-/// Looks at jobs again where one was in no status table: a read without a snapshot (READ UNCOMMITTED and SERIALIZABLE of
-/// MySQL and MariaDB) may come to each of the tables when the job is just not there.
-pub(crate) fn look<T>(mut look: impl FnMut() -> Result<T, JobError>) -> Result<T, JobError> {
-    for _ in 0..LOOKS {
-        match look() {
-            Err(JobError::NoStatus(_)) => {}
-            done => return done,
-        }
-    }
-    look()
 }

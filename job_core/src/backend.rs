@@ -12,11 +12,15 @@ use job_db::{Database, DbConnection, JsonText};
 
 // First the modules that give macros to the others.
 #[macro_use]
+mod verbs;
+#[macro_use]
 mod portable;
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 #[macro_use]
 mod row_by_row;
 
+#[cfg(feature = "diesel_async")]
+pub(crate) mod asynchronous;
 #[cfg(feature = "mysql")]
 mod mysql;
 #[cfg(feature = "postgres")]

@@ -1,6 +1,6 @@
-use crate::backend::JobBackend;
 use crate::new_job::NewRow;
-use crate::{ClaimedJob, EnqueueError, IntoNewJob, JobConnection, JobError, Status, WorkerRow, again};
+use crate::verbs::blocking;
+use crate::{ClaimedJob, EnqueueError, IntoNewJob, JobConnection, JobError, Status, WorkerRow};
 use chrono::{DateTime, Utc};
 use job_db::JsonText;
 use serde::de::DeserializeOwned;
@@ -106,7 +106,7 @@ impl Job {
     /// # Errors
     /// [`JobError::NotFound`], or an error of the database.
     pub fn find<C: JobConnection>(conn: &mut C, id: i64) -> Result<Job, JobError> {
-        again::look(|| C::Db::find(conn, id))?.ok_or(JobError::NotFound(id))
+        blocking::look::find(conn, id)
     }
 
     /// Begins a list of jobs, narrowed by status, queue and kind.
@@ -162,7 +162,7 @@ impl Job {
         I: IntoIterator,
         I::Item: IntoNewJob<Way>,
     {
-        crate::enqueue::all(conn, jobs)
+        blocking::enqueue::all(conn, &NewRow::check_all::<C::Db, _, _>(jobs)?)
     }
 
     /// Claims the next job that this worker may perform, in a short transaction that locks the job's row, moves it to

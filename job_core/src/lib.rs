@@ -6,6 +6,8 @@
 //! - [`Run`], or [`RunAsync`], is one attempt, as the job sees it; [`Run::transaction`] makes its effect exactly once.
 //! - [`WorkerRow`], [`Job::find_new_job`], [`claim()`], [`complete_all`] and [`housekeeping`] are what a worker is made of.
 //! - [`limits`] says how long and how many.
+//! - With the feature `diesel_async` each verb that an app needs has a twin for that crate's connections: `enqueue_async`,
+//!   `Job::find_async` … The module `asynchronous` has a chapter on it.
 //!
 //! Every verb takes the caller's connection. Outside a transaction it makes one of its own and runs it again, a few times,
 //! where another transaction stood in its way. Inside one it is a part of it and lives or dies with it; a serialization
@@ -15,10 +17,12 @@
 //! This crate starts no thread and never sleeps.
 
 mod again;
+#[cfg(feature = "diesel_async")]
+#[allow(clippy::manual_async_fn)] // An `async fn` does not say that its future is `Send`.
+pub mod asynchronous;
 mod backend;
 pub mod backoff;
 mod claim;
-mod enqueue;
 mod error;
 pub mod housekeeping;
 mod job;
@@ -32,8 +36,11 @@ mod run;
 mod run_async;
 pub mod schema;
 mod status;
+mod verbs;
 mod worker_row;
 
+#[cfg(feature = "diesel_async")]
+pub use asynchronous::AsyncJobConnection;
 pub use backend::{JobBackend, JobConnection};
 pub use claim::{
     ClaimRequest, ClaimedJob, Ticket, claim, claim_in_turn, claim_inside, complete_all, discard_all, lanes,

@@ -1,6 +1,6 @@
-use crate::backend::JobBackend;
 use crate::limits::{self, MAX_ARGS_BYTES, MAX_ATTEMPTS, MAX_PRIORITY};
 use crate::outcome::When;
+use crate::verbs::blocking;
 use crate::{EnqueueError, Job, JobConnection, Perform, PerformAsync};
 use chrono::{DateTime, Utc};
 use job_db::{Database, JsonText};
@@ -159,11 +159,11 @@ impl NewJob {
     /// # Errors
     /// See [`EnqueueError`].
     pub fn enqueue<C: JobConnection>(self, conn: &mut C) -> Result<Job, EnqueueError> {
-        crate::enqueue::one(conn, self.check::<C::Db>()?)
+        blocking::enqueue::one(conn, self.check::<C::Db>()?)
     }
 
     /// Checks every limit, before anything is written.
-    pub(crate) fn check<DB: JobBackend>(self) -> Result<NewRow, EnqueueError> {
+    pub(crate) fn check<DB: Database>(self) -> Result<NewRow, EnqueueError> {
         let kind = self.kind;
         limits::check_name("kind", kind)?;
         limits::check_name("queue", &self.queue)?;
@@ -197,10 +197,10 @@ impl NewJob {
         if limits::json_has_huge_number(&args) {
             return Err(EnqueueError::HugeNumberInArgs { kind });
         }
-        if !<DB as Database>::JSON_HOLDS_NUL && limits::json_has_nul(&args) {
+        if !DB::JSON_HOLDS_NUL && limits::json_has_nul(&args) {
             return Err(EnqueueError::NulInArgs {
                 kind,
-                database: <DB as Database>::NAME,
+                database: DB::NAME,
             });
         }
         Ok(NewRow {
@@ -225,6 +225,20 @@ pub struct NewRow {
     pub(crate) args: JsonText,
     pub(crate) unique_key: Option<String>,
     pub(crate) when: Option<When>,
+}
+
+impl NewRow {
+    /// Checks all, before anything is written.
+    pub(crate) fn check_all<DB, I, Way>(jobs: I) -> Result<Vec<NewRow>, EnqueueError>
+    where
+        DB: Database,
+        I: IntoIterator,
+        I::Item: IntoNewJob<Way>,
+    {
+        jobs.into_iter()
+            .map(|job| job.into_new_job().check::<DB>())
+            .collect()
+    }
 }
 
 /// Microseconds, as the statements want them; a delay that is longer than every database can add to now is cut.

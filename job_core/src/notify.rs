@@ -2,10 +2,11 @@
 //! without one.
 
 use crate::JobConnection;
-use crate::backend::JobBackend;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+pub(crate) use crate::verbs::blocking::wake::wake;
 
 /// A notification takes a lock of the whole database at commit, so a process sends one in this time at most.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -33,16 +34,6 @@ pub(crate) fn due() -> bool {
         && LAST
             .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
             .is_ok()
-}
-
-/// Wakes the workers, where the database can and the last time was long enough ago.
-pub(crate) fn wake<C: JobConnection>(conn: &mut C) {
-    if C::Db::CAN_NOTIFY && due() {
-        // A hint that fails has no consequence for what was just recorded.
-        if let Err(error) = C::Db::notify(conn) {
-            log::debug!("gatun: could not notify: {error}");
-        }
-    }
 }
 
 /// Begins to listen on this connection; `false` where the database, the connection or the features of this build cannot.

@@ -85,4 +85,17 @@ pub trait Perform: Serialize + DeserializeOwned + Send + 'static {
     fn enqueue<C: JobConnection>(&self, conn: &mut C) -> Result<Job, EnqueueError> {
         self.job().enqueue(conn)
     }
+
+    /// Enqueues the job on the caller's connection, in its transaction if one is open: [`enqueue`](Self::enqueue) for
+    /// [diesel_async](crate::asynchronous).
+    ///
+    /// # Errors
+    /// See [`EnqueueError`].
+    #[cfg(feature = "diesel_async")]
+    fn enqueue_async<C: crate::AsyncJobConnection>(
+        &self,
+        conn: &mut C,
+    ) -> impl Future<Output = Result<Job, EnqueueError>> + Send {
+        self.job().enqueue_async(conn)
+    }
 }

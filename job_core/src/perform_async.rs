@@ -100,4 +100,16 @@ pub trait PerformAsync: Serialize + DeserializeOwned + Send + Sync + 'static {
     fn enqueue<C: JobConnection>(&self, conn: &mut C) -> Result<Job, EnqueueError> {
         self.job().enqueue(conn)
     }
+
+    /// [`enqueue`](Self::enqueue) for [diesel_async](crate::asynchronous).
+    ///
+    /// # Errors
+    /// See [`EnqueueError`].
+    #[cfg(feature = "diesel_async")]
+    fn enqueue_async<C: crate::AsyncJobConnection>(
+        &self,
+        conn: &mut C,
+    ) -> impl Future<Output = Result<Job, EnqueueError>> + Send {
+        self.job().enqueue_async(conn)
+    }
 }

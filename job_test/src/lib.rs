@@ -40,6 +40,8 @@
 //! `bin/test` starts private servers and sets `POSTGRES_DATABASE_URL` and `MYSQL_DATABASE_URL`; for `cargo test` by hand,
 //! `eval "$(bin/databases start)"` does it. A test whose database cannot be reached fails; it is never skipped.
 
+#[cfg(feature = "diesel_async")]
+pub mod asynchronous;
 pub mod crew;
 mod db;
 mod invariants;

@@ -43,7 +43,7 @@ pub(crate) struct OrderForm {
 }
 
 /// A form whose every field makes sense.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Purchase {
     pub(crate) form_token: String,
     pub(crate) product: &'static Product,

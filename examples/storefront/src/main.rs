@@ -28,6 +28,9 @@ mod postgres {
     const MIGRATIONS: diesel_migrations::EmbeddedMigrations =
         diesel_migrations::embed_migrations!("migrations/postgres");
 
+    #[cfg(feature = "diesel_async")]
+    #[path = "shop/asynchronous.rs"]
+    pub(crate) mod asynchronous;
     #[path = "shop/mod.rs"]
     pub(crate) mod shop;
 }
@@ -71,6 +74,13 @@ struct Cli {
 enum Command {
     #[command(flatten)]
     Shop(ShopCommand),
+    /// Serves the shop from PostgreSQL with diesel_async
+    #[cfg(feature = "diesel_async")]
+    AsyncWeb {
+        /// Address and port; port 0 means a free one
+        #[arg(long, default_value_t = everything::WEB_ADDRESS)]
+        listen: SocketAddr,
+    },
     /// Plays the external service that charges cards: slow, and not to be relied on
     PaymentService(payment_service::Options),
 }
@@ -110,14 +120,20 @@ fn main() -> anyhow::Result<()> {
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("info")).init();
     match Cli::parse().command {
         None => everything::start(),
+        #[cfg(feature = "diesel_async")]
+        Some(Command::AsyncWeb { listen }) => postgres::asynchronous::serve(listen, &database_url()),
         Some(Command::PaymentService(options)) => payment_service::serve(options),
         Some(Command::Shop(command)) => run_shop(command),
     }
 }
 
+fn database_url() -> String {
+    std::env::var("DATABASE_URL").unwrap_or_else(|_| "storefront.sqlite3".into())
+}
+
 /// Chooses the copy of the shop that is compiled for the database.
 fn run_shop(command: ShopCommand) -> anyhow::Result<()> {
-    let url = std::env::var("DATABASE_URL").unwrap_or_else(|_| "storefront.sqlite3".into());
+    let url = database_url();
     let scheme = url.split_once("://").map_or("sqlite", |(scheme, _)| scheme);
     match scheme {
         #[cfg(feature = "postgres")]

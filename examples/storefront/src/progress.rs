@@ -1,4 +1,4 @@
-use job_core::{Job, Status};
+use job_core::{Job, JobError, Status};
 use serde::Serialize;
 
 /// How far an order's payment is.
@@ -20,10 +20,19 @@ pub(crate) struct Report {
 }
 
 impl Progress {
-    /// What the job says while the order has no payment.
-    pub(crate) fn of_unpaid(job: &Job) -> Self {
+    /// What the look at its job says while the order has no payment.
+    pub(crate) fn of_unpaid(job: Option<Result<Job, JobError>>) -> Result<Self, JobError> {
+        // Finished jobs are pruned after some days: a failed one is known by the order that has no payment.
+        let job = match job {
+            Some(Err(JobError::NotFound(_))) | None => {
+                return Ok(Progress::Failed {
+                    reason: "the payment was given up".into(),
+                });
+            }
+            Some(found) => found?,
+        };
         let error = job.last_error().map(str::to_owned);
-        match (job.status(), error) {
+        Ok(match (job.status(), error) {
             (Status::Failed | Status::Cancelled, error) => Progress::Failed {
                 reason: error.unwrap_or_default(),
             },
@@ -32,7 +41,7 @@ impl Progress {
                 error,
             },
             (_, None) => Progress::Waiting,
-        }
+        })
     }
 }
 

@@ -7,6 +7,7 @@ mod shared;
 #[path = "."]
 mod postgres {
     use job_test::postgres::Db;
+    const WEB: &str = "web";
     #[path = "suite/mod.rs"]
     mod suite;
 }
@@ -15,6 +16,7 @@ mod postgres {
 #[path = "."]
 mod mysql {
     use job_test::mysql::Db;
+    const WEB: &str = "web";
     #[path = "suite/mod.rs"]
     mod suite;
 }
@@ -23,6 +25,17 @@ mod mysql {
 #[path = "."]
 mod sqlite {
     use job_test::sqlite::Db;
+    const WEB: &str = "web";
+    #[path = "suite/mod.rs"]
+    mod suite;
+}
+
+/// On PostgreSQL through diesel_async.
+#[cfg(feature = "diesel_async")]
+#[path = "."]
+mod diesel_async {
+    use job_test::postgres::Db;
+    const WEB: &str = "async-web";
     #[path = "suite/mod.rs"]
     mod suite;
 }

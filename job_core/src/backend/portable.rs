@@ -4,6 +4,7 @@
 macro_rules! portable_statements {
     ($db:ty) => {
         use crate::backend::row::{JOB_SELECT, job_sql::JobSql};
+        use crate::verbs::blocking::{verb, wait};
         use job_db::{Instant, JsonDoc, JsonText, statement};
 
         const NOW: &str = <$db as job_db::Database>::NOW_SQL;
@@ -214,57 +215,10 @@ macro_rules! portable_statements {
     };
 }
 
-/// The methods of `JobBackend` that need only those statements.
+/// The methods of `JobBackend` that need only those statements; those behind the verbs that users call stand in `verbs.rs`.
 macro_rules! portable_methods {
     () => {
-        fn free_key<C: LoadConnection<Backend = Self>>(conn: &mut C, job_id: i64) -> QueryResult<()> {
-            FreeKey { job_id }.execute(conn).map(|_| ())
-        }
-
-        fn find<C: LoadConnection<Backend = Self>>(conn: &mut C, id: i64) -> Result<Option<Job>, JobError> {
-            FindJob { id }
-                .get_result(conn)
-                .optional()?
-                .map(row::job)
-                .transpose()
-        }
-
-        fn list<C: LoadConnection<Backend = Self>>(
-            conn: &mut C,
-            filter: &crate::job::JobFilter,
-        ) -> Result<Vec<Job>, JobError> {
-            ListJobs(filter)
-                .load(conn)?
-                .into_iter()
-                .map(row::job)
-                .collect()
-        }
-
-        fn failures<C: LoadConnection<Backend = Self>>(
-            conn: &mut C,
-            job_id: i64,
-        ) -> QueryResult<Vec<Failure>> {
-            let rows: Vec<(i32, DateTime<Utc>, String)> = Failures { job_id }.load(conn)?;
-            Ok(rows
-                .into_iter()
-                .map(|(attempt, failed_at, error)| Failure {
-                    attempt,
-                    failed_at,
-                    error,
-                })
-                .collect())
-        }
-
-        fn count<C: LoadConnection<Backend = Self>>(conn: &mut C) -> QueryResult<Vec<(i32, i64)>> {
-            CountAll {}.load(conn)
-        }
-
-        fn count_in<C: LoadConnection<Backend = Self>>(
-            conn: &mut C,
-            queue: &str,
-        ) -> QueryResult<Vec<(i32, i64)>> {
-            CountIn { queue }.load(conn)
-        }
+        portable_verbs!();
 
         fn was_completed_by<C: LoadConnection<Backend = Self>>(
             conn: &mut C,
@@ -319,24 +273,6 @@ macro_rules! portable_methods {
             .map(|_| ())
         }
 
-        fn insert_finished<C: LoadConnection<Backend = Self>>(
-            conn: &mut C,
-            end: &Ending<'_>,
-        ) -> QueryResult<()> {
-            InsertFinished {
-                job_id: end.job_id,
-                status: end.status.code(),
-                attempts: end.attempts,
-                uncharged: end.uncharged,
-                started_at: end.started_at,
-                worker: end.worker,
-                result: end.result,
-                error: end.error,
-            }
-            .execute(conn)
-            .map(|_| ())
-        }
-
         fn insert_scheduled<C: LoadConnection<Backend = Self>>(
             conn: &mut C,
             job_id: i64,
@@ -361,50 +297,6 @@ macro_rules! portable_methods {
                 .execute(conn),
             }
             .map(|_| ())
-        }
-
-        fn insert_new<C: LoadConnection<Backend = Self>>(
-            conn: &mut C,
-            job_id: i64,
-            attempts: i32,
-            uncharged: i32,
-        ) -> QueryResult<()> {
-            InsertNew {
-                job_id,
-                attempts,
-                uncharged,
-            }
-            .execute(conn)
-            .map(|_| ())
-        }
-
-        fn delete_state<C: LoadConnection<Backend = Self>>(conn: &mut C, job: &Job) -> QueryResult<usize> {
-            let (job_id, attempts, uncharged) = (job.id, job.state.attempts, job.state.uncharged);
-            match job.state.status {
-                Status::Scheduled => DeleteScheduled {
-                    job_id,
-                    attempts,
-                    uncharged,
-                }
-                .execute(conn),
-                Status::New => DeleteNew {
-                    queue: &job.queue,
-                    priority: job.priority,
-                    job_id,
-                    attempts,
-                    uncharged,
-                }
-                .execute(conn),
-                Status::Processing => DeleteProcessing {
-                    job_id,
-                    worker: job.state.worker.unwrap_or_default(),
-                    attempts,
-                }
-                .execute(conn),
-                Status::Completed | Status::Failed | Status::Cancelled => {
-                    DeleteFinished { job_id, attempts }.execute(conn)
-                }
-            }
         }
 
         fn insert_worker<C: LoadConnection<Backend = Self>>(

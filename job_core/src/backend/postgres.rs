@@ -13,6 +13,11 @@ use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Text};
 use job_db::fnv1a;
 
+#[macro_use]
+mod verbs;
+
+#[cfg(feature = "diesel_async")]
+mod asynchronous;
 #[cfg(feature = "listen")]
 pub(super) mod listen;
 
@@ -84,6 +89,34 @@ statement! {
      w AS MATERIALIZED (SELECT CASE WHEN " wake " THEN " {WAKE} "::text END AS woken)
      SELECT position, id FROM free, w"
 }
+impl<'a> EnqueueMany<'a> {
+    fn of(rows: &[&'a NewRow]) -> Self {
+        EnqueueMany {
+            kinds: rows.iter().map(|row| row.kind).collect(),
+            queues: rows.iter().map(|row| row.queue.as_str()).collect(),
+            priorities: rows.iter().map(|row| row.priority).collect(),
+            max_attempts: rows.iter().map(|row| row.max_attempts).collect(),
+            args: rows.iter().map(|row| &row.args).collect(),
+            keys: rows.iter().map(|row| row.unique_key.as_deref()).collect(),
+            run_ats: rows
+                .iter()
+                .map(|row| match row.when {
+                    Some(When::At(time)) => Some(time),
+                    _ => None,
+                })
+                .collect(),
+            run_ins: rows
+                .iter()
+                .map(|row| match row.when {
+                    Some(When::In(delay)) => Some(micros(delay)),
+                    _ => None,
+                })
+                .collect(),
+            wake: notify::due(),
+        }
+    }
+}
+
 statement! {
     struct KeyHolder<'a> on Pg { key: &'a str => Text } -> BigInt;
     "SELECT job_id FROM unique_keys WHERE unique_key = " key
@@ -194,15 +227,24 @@ statement! {
     "SELECT " {WAKE} "::text"
 }
 
-/// The first of rows that differ in their arguments only, and have neither keys nor times.
-fn alike<'a>(rows: &[&'a NewRow]) -> Option<&'a NewRow> {
-    let &first = rows.first()?;
-    let facts = |row: &NewRow| (row.kind, row.priority, row.max_attempts);
-    let is_alike = |row: &&NewRow| {
-        let is_plain = row.unique_key.is_none() && row.when.is_none();
-        is_plain && facts(row) == facts(first) && row.queue == first.queue
-    };
-    rows.iter().all(is_alike).then_some(first)
+impl<'a> EnqueueAlike<'a> {
+    /// Where the rows differ in their arguments only, and have neither keys nor times.
+    fn of(rows: &[&'a NewRow]) -> Option<Self> {
+        let &first = rows.first()?;
+        let facts = |row: &NewRow| (row.kind, row.priority, row.max_attempts);
+        let is_alike = |row: &&NewRow| {
+            let is_plain = row.unique_key.is_none() && row.when.is_none();
+            is_plain && facts(row) == facts(first) && row.queue == first.queue
+        };
+        rows.iter().all(is_alike).then(|| EnqueueAlike {
+            kind: first.kind,
+            queue: &first.queue,
+            priority: first.priority,
+            max_attempts: first.max_attempts,
+            args: rows.iter().map(|row| &row.args).collect(),
+            wake: notify::due(),
+        })
+    }
 }
 
 impl JobBackend for Pg {
@@ -213,78 +255,7 @@ impl JobBackend for Pg {
     const CLAIMS_IN_TURN: bool = true;
 
     portable_methods!();
-
-    fn enqueue_plain<C: LoadConnection<Backend = Self>>(conn: &mut C, row: &NewRow) -> QueryResult<Job> {
-        let (id, created_at) = EnqueuePlain {
-            kind: row.kind,
-            queue: &row.queue,
-            priority: row.priority,
-            max_attempts: row.max_attempts,
-            args: &row.args,
-            wake: notify::due(),
-        }
-        .get_result(conn)?;
-        Ok(Job::new(id, created_at, row))
-    }
-
-    fn enqueue_many<C: LoadConnection<Backend = Self>>(
-        conn: &mut C,
-        rows: &[&NewRow],
-    ) -> QueryResult<Vec<(usize, i64)>> {
-        if let Some(first) = alike(rows) {
-            let mut ids: Vec<i64> = EnqueueAlike {
-                kind: first.kind,
-                queue: &first.queue,
-                priority: first.priority,
-                max_attempts: first.max_attempts,
-                args: rows.iter().map(|row| &row.args).collect(),
-                wake: notify::due(),
-            }
-            .load(conn)?;
-            ids.sort_unstable();
-            return Ok(ids.into_iter().enumerate().collect());
-        }
-        let made: Vec<(i64, i64)> = EnqueueMany {
-            kinds: rows.iter().map(|row| row.kind).collect(),
-            queues: rows.iter().map(|row| row.queue.as_str()).collect(),
-            priorities: rows.iter().map(|row| row.priority).collect(),
-            max_attempts: rows.iter().map(|row| row.max_attempts).collect(),
-            args: rows.iter().map(|row| &row.args).collect(),
-            keys: rows.iter().map(|row| row.unique_key.as_deref()).collect(),
-            run_ats: rows
-                .iter()
-                .map(|row| match row.when {
-                    Some(When::At(time)) => Some(time),
-                    _ => None,
-                })
-                .collect(),
-            run_ins: rows
-                .iter()
-                .map(|row| match row.when {
-                    Some(When::In(delay)) => Some(micros(delay)),
-                    _ => None,
-                })
-                .collect(),
-            wake: notify::due(),
-        }
-        .load(conn)?;
-        Ok(made
-            .into_iter()
-            .map(|(position, id)| (usize::try_from(position).unwrap_or(usize::MAX), id))
-            .collect())
-    }
-
-    fn key_holder<C: LoadConnection<Backend = Self>>(conn: &mut C, key: &str) -> QueryResult<Option<i64>> {
-        KeyHolder { key }.get_result(conn).optional()
-    }
-
-    fn take_key<C: LoadConnection<Backend = Self>>(
-        conn: &mut C,
-        key: &str,
-        job_id: i64,
-    ) -> QueryResult<bool> {
-        Ok(TakeKey { key, job_id }.execute(conn)? == 1)
-    }
+    postgres_verbs!();
 
     fn lanes<C: LoadConnection<Backend = Self>>(
         conn: &mut C,
@@ -396,19 +367,11 @@ impl JobBackend for Pg {
         ReadJson { json }.get_result::<bool>(conn).map(|_| ())
     }
 
-    fn delete_facts<C: LoadConnection<Backend = Self>>(conn: &mut C, ids: &[i64]) -> QueryResult<()> {
-        DeleteFacts { ids }.execute(conn).map(|_| ())
-    }
-
     fn promote<C: LoadConnection<Backend = Self>>(conn: &mut C, limit: i64) -> QueryResult<usize> {
         Promote { limit }.execute(conn)
     }
 
     fn delete_finished<C: LoadConnection<Backend = Self>>(conn: &mut C, ids: &[i64]) -> QueryResult<usize> {
         Ok(DeleteAllFinished { ids }.load::<i64>(conn)?.len())
-    }
-
-    fn notify<C: LoadConnection<Backend = Self>>(conn: &mut C) -> QueryResult<()> {
-        Notify {}.get_result::<String>(conn).map(|_| ())
     }
 }

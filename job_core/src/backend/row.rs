@@ -1,7 +1,7 @@
 //! From rows to values.
 
 use crate::job::State;
-use crate::{ClaimedJob, Job, JobError, Status, Ticket, WorkerRow};
+use crate::{ClaimedJob, Failure, Job, JobError, Status, Ticket, WorkerRow};
 use chrono::{DateTime, Utc};
 use job_db::JsonText;
 
@@ -92,6 +92,17 @@ pub(super) fn job(row: JobRow) -> Result<Job, JobError> {
             error: row.16,
         },
     })
+}
+
+/// A failed attempt: attempt, failed_at, error.
+pub(super) type FailureRow = (i32, DateTime<Utc>, String);
+
+pub(super) fn failure((attempt, failed_at, error): FailureRow) -> Failure {
+    Failure {
+        attempt,
+        failed_at,
+        error,
+    }
 }
 
 /// A claimed job: id, kind, args, max_attempts, unique_key, attempts, uncharged, started_at.

@@ -1,4 +1,4 @@
-use crate::backend::JobBackend;
+use crate::verbs::blocking::look;
 use crate::{Job, JobConnection, JobError, Status};
 use std::fmt;
 
@@ -27,6 +27,17 @@ impl Counts {
     pub fn total(&self) -> i64 {
         self.counts.iter().sum()
     }
+
+    /// From (status code, number), a status once or several times.
+    pub(crate) fn of_rows(rows: Vec<(i32, i64)>) -> Self {
+        let mut counts = Counts::default();
+        for (code, count) in rows {
+            if let Some(status) = Status::from_code(code) {
+                counts.counts[status as usize] += count;
+            }
+        }
+        counts
+    }
 }
 
 impl fmt::Debug for Counts {
@@ -47,7 +58,7 @@ impl Job {
     /// # Errors
     /// What the database says.
     pub fn counts<C: JobConnection>(conn: &mut C) -> Result<Counts, JobError> {
-        Ok(collect(C::Db::count(conn)?))
+        look::counts(conn)
     }
 
     /// Counts the jobs of one queue by status.
@@ -55,16 +66,6 @@ impl Job {
     /// # Errors
     /// What the database says.
     pub fn counts_in<C: JobConnection>(conn: &mut C, queue: &str) -> Result<Counts, JobError> {
-        Ok(collect(C::Db::count_in(conn, queue)?))
+        look::counts_in(conn, queue)
     }
-}
-
-fn collect(rows: Vec<(i32, i64)>) -> Counts {
-    let mut counts = Counts::default();
-    for (code, count) in rows {
-        if let Some(status) = Status::from_code(code) {
-            counts.counts[status as usize] += count;
-        }
-    }
-    counts
 }

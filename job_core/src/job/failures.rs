@@ -1,4 +1,4 @@
-use crate::backend::JobBackend;
+use crate::verbs::blocking::look;
 use crate::{Job, JobConnection, JobError};
 use chrono::{DateTime, Utc};
 
@@ -19,6 +19,6 @@ impl Job {
     /// # Errors
     /// What the database says.
     pub fn failures<C: JobConnection>(&self, conn: &mut C) -> Result<Vec<Failure>, JobError> {
-        Ok(C::Db::failures(conn, self.id)?)
+        look::failures(conn, self.id)
     }
 }

@@ -1,5 +1,5 @@
-use crate::backend::JobBackend;
-use crate::{Job, JobConnection, JobError, Status, again};
+use crate::verbs::blocking::look;
+use crate::{Job, JobConnection, JobError, Status};
 
 /// A list of jobs, newest first. Pages by the key, so that nothing is skipped or shown twice.
 #[derive(Clone, Debug)]
@@ -60,6 +60,6 @@ impl JobFilter {
     /// # Errors
     /// What the database says.
     pub fn load<C: JobConnection>(&self, conn: &mut C) -> Result<Vec<Job>, JobError> {
-        again::look(|| C::Db::list(conn, self))
+        look::list(conn, self)
     }
 }

@@ -1,8 +1,9 @@
 //! The shop as on any one database: everything here is written for `Conn`, the app's Diesel connection.
 
-mod authorize_card;
-mod order;
-mod web;
+pub(super) mod authorize_card;
+pub(super) mod order;
+mod pooled;
+pub(super) mod web;
 
 use super::{Conn, MIGRATIONS};
 use crate::gateway::Gateway;
@@ -30,7 +31,7 @@ pub(crate) fn run(command: ShopCommand, url: &str) -> anyhow::Result<()> {
 
 /// Makes the app's tables and Gatun's. Gatun's may be made by any number of processes at once; Diesel's own
 /// migrations may not, so that of the three processes only the web does it.
-fn migrate(url: &str) -> anyhow::Result<()> {
+pub(super) fn migrate(url: &str) -> anyhow::Result<()> {
     let mut conn = connect(url)?;
     conn.run_pending_migrations(MIGRATIONS)
         .map_err(|error| anyhow!(error))?;

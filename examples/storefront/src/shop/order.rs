@@ -36,14 +36,14 @@ pub(crate) struct Order {
     pub(crate) total_cents: i64,
     pub(crate) name: String,
     pub(crate) card_token: String,
-    job_id: Option<i64>,
+    pub(crate) job_id: Option<i64>,
     authorization_code: Option<String>,
     decline_reason: Option<String>,
 }
 
 #[derive(Insertable)]
 #[diesel(table_name = orders)]
-struct NewOrder<'a> {
+pub(crate) struct NewOrder<'a> {
     reference: String,
     form_token: &'a str,
     product: &'a str,
@@ -53,11 +53,9 @@ struct NewOrder<'a> {
     card_token: &'a str,
 }
 
-impl Order {
-    /// Writes the order and enqueues its payment in one transaction: there is never the one without the other. When
-    /// the same form arrives again, it gives the order that the first one made.
-    pub(crate) fn place(conn: &mut Conn, purchase: &Purchase) -> QueryResult<Order> {
-        let new = NewOrder {
+impl<'a> NewOrder<'a> {
+    pub(crate) fn of(purchase: &'a Purchase) -> Self {
+        NewOrder {
             reference: random::token(),
             form_token: &purchase.form_token,
             product: purchase.product.name,
@@ -65,9 +63,18 @@ impl Order {
             total_cents: purchase.total_cents(),
             name: &purchase.name,
             card_token: &purchase.card_token,
-        };
+        }
+    }
+}
+
+impl Order {
+    /// Writes the order and enqueues its payment in one transaction: there is never the one without the other. When
+    /// the same form arrives again, it gives the order that the first one made.
+    pub(crate) fn place(conn: &mut Conn, purchase: &Purchase) -> QueryResult<Order> {
         let placed = conn.transaction(|conn| {
-            diesel::insert_into(orders::table).values(&new).execute(conn)?;
+            diesel::insert_into(orders::table)
+                .values(NewOrder::of(purchase))
+                .execute(conn)?;
             // Not RETURNING, which MySQL does not have.
             let order = Order::with_form_token(conn, &purchase.form_token)?;
             let job = AuthorizeCard { order_id: order.id }.enqueue(conn)?;
@@ -125,21 +132,18 @@ impl Order {
 
     /// How far the payment is: what the order says, and until it says something, what the job says.
     pub(crate) fn progress(&self, conn: &mut Conn) -> Result<Progress, JobError> {
+        match self.payment() {
+            Some(progress) => Ok(progress),
+            None => Progress::of_unpaid(self.job_id.map(|id| Job::find(conn, id))),
+        }
+    }
+
+    /// What the order says of its payment.
+    pub(crate) fn payment(&self) -> Option<Progress> {
         if let Some(code) = &self.authorization_code {
-            return Ok(Progress::Authorised { code: code.clone() });
+            return Some(Progress::Authorised { code: code.clone() });
         }
-        if let Some(reason) = &self.decline_reason {
-            return Ok(Progress::Declined {
-                reason: reason.clone(),
-            });
-        }
-        // Finished jobs are pruned after some days: a failed one is known by the order that has no payment.
-        match self.job_id.map(|id| Job::find(conn, id)) {
-            Some(Ok(job)) => Ok(Progress::of_unpaid(&job)),
-            Some(Err(JobError::NotFound(_))) | None => Ok(Progress::Failed {
-                reason: "the payment was given up".into(),
-            }),
-            Some(Err(error)) => Err(error),
-        }
+        let reason = self.decline_reason.clone()?;
+        Some(Progress::Declined { reason })
     }
 }

@@ -1,7 +1,6 @@
 use super::order::Order;
-use super::{Conn, Pool};
 use crate::assets;
-use crate::form::{OrderForm, Problem};
+use crate::form::{OrderForm, Problem, Purchase};
 use crate::http::{PageError, no_store, page};
 use crate::pages::{FormPage, NotFoundPage, OrderPage};
 use crate::progress::{Progress, Report};
@@ -14,16 +13,31 @@ use axum::{Form, Json, Router};
 
 type Answer = Result<Response, PageError>;
 
-pub(crate) fn router(pool: Pool) -> Router {
+/// The orders, for the handlers of requests: in a pool of connections that block, or of ones that are awaited.
+pub(crate) trait Orders: Clone + Send + Sync + 'static {
+    /// As `Order::place`.
+    fn place(&self, purchase: Purchase) -> impl Future<Output = anyhow::Result<Order>> + Send;
+
+    /// An order, and how far its payment is.
+    fn find(
+        &self,
+        reference: String,
+    ) -> impl Future<Output = anyhow::Result<Option<(Order, Progress)>>> + Send;
+}
+
+pub(crate) fn router<O: Orders>(orders: O) -> Router {
     Router::new()
         .route("/", get(order_form))
-        .route("/orders", post(place_order).get(|| async { Redirect::to("/") }))
-        .route("/orders/{reference}", get(show_order))
-        .route("/orders/{reference}/status", get(order_status))
+        .route(
+            "/orders",
+            post(place_order::<O>).get(|| async { Redirect::to("/") }),
+        )
+        .route("/orders/{reference}", get(show_order::<O>))
+        .route("/orders/{reference}/status", get(order_status::<O>))
         .merge(assets::router())
         .fallback(not_found)
         .layer(axum::middleware::map_response(no_store))
-        .with_state(pool)
+        .with_state(orders)
 }
 
 async fn order_form() -> Answer {
@@ -31,20 +45,15 @@ async fn order_form() -> Answer {
 }
 
 /// Writes the order, enqueues its payment, and sends the browser to the order's page.
-async fn place_order(State(pool): State<Pool>, Form(form): Form<OrderForm>) -> Answer {
+async fn place_order<O: Orders>(State(orders): State<O>, Form(form): Form<OrderForm>) -> Answer {
     let purchase = match form.check() {
         Ok(purchase) => purchase,
         Err(problems) => {
             return page(StatusCode::UNPROCESSABLE_ENTITY, &FormPage::new(form, problems));
         }
     };
-    let (order, is_same) = with_conn(pool, move |conn| {
-        let order = Order::place(conn, &purchase)?;
-        let is_same = order.is_for(&purchase);
-        Ok((order, is_same))
-    })
-    .await?;
-    if !is_same {
+    let order = orders.place(purchase.clone()).await?;
+    if !order.is_for(&purchase) {
         // Somebody went back and changed what had been sent already.
         return page(
             StatusCode::CONFLICT,
@@ -54,8 +63,8 @@ async fn place_order(State(pool): State<Pool>, Form(form): Form<OrderForm>) -> A
     Ok(Redirect::to(&format!("/orders/{}", order.reference)).into_response())
 }
 
-async fn show_order(State(pool): State<Pool>, Path(reference): Path<String>) -> Answer {
-    match find_order(pool, reference).await? {
+async fn show_order<O: Orders>(State(orders): State<O>, Path(reference): Path<String>) -> Answer {
+    match find_order(orders, reference).await? {
         Some((order, progress)) => page(
             StatusCode::OK,
             &OrderPage {
@@ -72,8 +81,8 @@ async fn show_order(State(pool): State<Pool>, Path(reference): Path<String>) -> 
 }
 
 /// What the page's script polls.
-async fn order_status(State(pool): State<Pool>, Path(reference): Path<String>) -> Answer {
-    match find_order(pool, reference).await? {
+async fn order_status<O: Orders>(State(orders): State<O>, Path(reference): Path<String>) -> Answer {
+    match find_order(orders, reference).await? {
         Some((_, progress)) => Ok(Json(Report::of(&progress)).into_response()),
         None => Ok(StatusCode::NOT_FOUND.into_response()),
     }
@@ -83,24 +92,9 @@ async fn not_found() -> Answer {
     page(StatusCode::NOT_FOUND, &NotFoundPage)
 }
 
-async fn find_order(pool: Pool, reference: String) -> anyhow::Result<Option<(Order, Progress)>> {
+async fn find_order(orders: impl Orders, reference: String) -> anyhow::Result<Option<(Order, Progress)>> {
     if !random::is_token(&reference) {
         return Ok(None);
     }
-    with_conn(pool, move |conn| {
-        let Some(order) = Order::with_reference(conn, &reference)? else {
-            return Ok(None);
-        };
-        let progress = order.progress(conn)?;
-        Ok(Some((order, progress)))
-    })
-    .await
-}
-
-/// Diesel blocks its thread, so that it works on one where that does no harm.
-async fn with_conn<T: Send + 'static>(
-    pool: Pool,
-    work: impl FnOnce(&mut Conn) -> anyhow::Result<T> + Send + 'static,
-) -> anyhow::Result<T> {
-    tokio::task::spawn_blocking(move || work(&mut *pool.get()?)).await?
+    orders.find(reference).await
 }

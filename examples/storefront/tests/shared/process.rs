@@ -42,8 +42,9 @@ impl Process {
         process
     }
 
-    pub(crate) fn web(database: &str) -> Self {
-        Process::server(database, &["web", "--listen", "127.0.0.1:0"])
+    /// Starts the shop: `web` or `async-web`.
+    pub(crate) fn web(command: &str, database: &str) -> Self {
+        Process::server(database, &[command, "--listen", "127.0.0.1:0"])
     }
 
     pub(crate) fn terminate(&mut self) -> ExitStatus {

@@ -1,4 +1,4 @@
-use super::Db;
+use super::{Db, WEB};
 use crate::shared::customer::{Charge, buy, get, get_json, padlocks, status};
 use crate::shared::process::Process;
 use job_test::eventually;
@@ -54,7 +54,7 @@ fn each_order_is_charged_once_though_a_worker_is_killed_between_charge_and_commi
     // Worker and web make the tables at the same time. This worker waits for an answer as long as it lives: a charge whose
     // answer is lost leaves it between the charge and the commit, and there it is killed.
     let first = worker("600000");
-    let web = Process::web(db.url());
+    let web = Process::web(WEB, db.url());
     let orders: Vec<(String, &str)> = (0..ORDERS)
         .map(|number| (buy(&web.url, padlocks("2", "Ann", card(number))), card(number)))
         .collect();

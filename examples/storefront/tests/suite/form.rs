@@ -1,4 +1,4 @@
-use super::Db;
+use super::{Db, WEB};
 use crate::shared::customer::{buy, get, open_form, padlocks, send, status, token_in};
 use crate::shared::process::Process;
 use std::sync::Barrier;
@@ -13,7 +13,7 @@ fn orders_and_jobs(db: &Db) -> (i64, i64) {
 #[test]
 fn what_is_wrong_is_said_and_what_was_typed_is_kept() {
     let db = Db::empty();
-    let web = Process::web(db.url());
+    let web = Process::web(WEB, db.url());
     let token = open_form(&web.url);
     let page = send(&web.url, &token, padlocks("a dozen", "Ann", "4242"));
     assert_eq!(page.status, 422);
@@ -60,7 +60,7 @@ fn what_is_wrong_is_said_and_what_was_typed_is_kept() {
 #[test]
 fn the_same_form_makes_one_order_however_often_it_arrives() {
     let db = Db::empty();
-    let web = Process::web(db.url());
+    let web = Process::web(WEB, db.url());
     let token = open_form(&web.url);
     let barrier = Barrier::new(4);
     let click = || {
@@ -91,7 +91,7 @@ fn the_same_form_makes_one_order_however_often_it_arrives() {
 #[test]
 fn an_order_can_be_watched_with_and_without_a_script() {
     let db = Db::empty();
-    let web = Process::web(db.url());
+    let web = Process::web(WEB, db.url());
     let reference = buy(&web.url, padlocks("1", "Ann", "tok_visa"));
     let status = status(&web.url, &reference);
     assert_eq!((status.state.as_str(), status.is_final), ("waiting", false));
@@ -104,7 +104,7 @@ fn an_order_can_be_watched_with_and_without_a_script() {
 #[test]
 fn an_unknown_order_is_not_found() {
     let db = Db::empty();
-    let web = Process::web(db.url());
+    let web = Process::web(WEB, db.url());
     buy(&web.url, padlocks("1", "Ann", "tok_visa"));
     for path in ["/orders/1", "/orders/1/status", "/orders/%27%00", "/elsewhere"] {
         assert_eq!(get(&format!("{}{path}", web.url)).status, 404, "{path}");
@@ -114,7 +114,7 @@ fn an_unknown_order_is_not_found() {
 #[test]
 fn what_was_typed_is_escaped() {
     let db = Db::empty();
-    let web = Process::web(db.url());
+    let web = Process::web(WEB, db.url());
     let name = "\"><script>alert('Ann')</script>";
     let refused = send(&web.url, &open_form(&web.url), padlocks("0", name, "tok_visa"));
     let reference = buy(&web.url, padlocks("1", name, "tok_visa"));

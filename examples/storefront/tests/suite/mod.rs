@@ -1,4 +1,4 @@
-use super::Db;
+use super::{Db, WEB};
 
 mod buying;
 mod form;
