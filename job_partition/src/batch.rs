@@ -1,16 +1,16 @@
 //! One batch, in one transaction: lock, read, work, check, commit.
 
-use crate::backend::{Lock, Take};
+use crate::backend::{Lock, ROLL_BACK, SET, Take};
 use crate::plan::Span;
 use crate::run::{Conn, Db, Shared};
 use crate::{KeyValue, PartitionBackend, PartitionConnection, PartitionError};
 use anyhow::anyhow;
 use diesel::Connection;
-use diesel::connection::TransactionManager;
+use diesel::connection::{LoadConnection, SimpleConnection, TransactionManager};
 use diesel::deserialize::QueryableByName;
 use diesel::r2d2::ManageConnection;
 use diesel::result::Error;
-use job_db::{Database, Fault, roll_back_to, transaction_depth};
+use job_db::{Database, Fault, is_broken, roll_back_to, transaction_depth};
 use std::any::Any;
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,7 +33,18 @@ pub(crate) enum Batch {
     Busy,
 }
 
-/// Why a batch came to nothing. It is rolled back.
+/// What a batch that failed has left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// Nothing: it is rolled back.
+    Nothing,
+    /// Nothing, if its session is discarded: the connection is in an unknown state.
+    Unknown,
+    /// The closure's transaction was over before its end: some of what it wrote may be committed.
+    Writes,
+}
+
+/// Why a batch came to nothing.
 #[derive(Debug)]
 pub(crate) enum Trouble {
     /// A statement around the closure failed.
@@ -42,8 +53,7 @@ pub(crate) enum Trouble {
     Work {
         keys: Vec<KeyValue>,
         error: anyhow::Error,
-        /// Whether the connection is in an unknown state.
-        broken: bool,
+        left: Left,
     },
     /// There is no use in going on.
     Fatal(PartitionError),
@@ -66,13 +76,21 @@ impl Trouble {
     pub(crate) fn fault<DB: Database>(&self) -> Fault {
         match self {
             Trouble::Statement(error) => DB::fault(error),
-            Trouble::Work { error, .. } => error
-                .chain()
-                .find_map(|cause| cause.downcast_ref::<Error>())
-                .map_or(Fault::Other, DB::fault),
+            // What is committed in part is not to be tried again as if it were not.
+            Trouble::Work {
+                left: Left::Writes, ..
+            } => Fault::Other,
+            Trouble::Work { error, .. } => fault_of_work::<DB>(error),
             Trouble::Fatal(_) => Fault::Other,
         }
     }
+}
+
+fn fault_of_work<DB: Database>(error: &anyhow::Error) -> Fault {
+    error
+        .chain()
+        .find_map(|cause| cause.downcast_ref::<Error>())
+        .map_or(Fault::Other, DB::fault)
 }
 
 /// Tries the batch once. What the lock needs beyond the transaction's end is left to the caller.
@@ -120,6 +138,7 @@ where
     F: Fn(&[T], &mut M::Connection) -> anyhow::Result<()>,
 {
     let plan = &shared.plan;
+    conn.batch_execute(SET)?;
     let found = Db::<M>::rows::<_, T>(conn, plan.select(part, span, limit))?;
     let count = found.len();
     let (mut keys, mut rows, mut failed) = (Vec::with_capacity(count), Vec::with_capacity(count), Vec::new());
@@ -139,7 +158,7 @@ where
         }
     }
     if !rows.is_empty() {
-        perform(work, &rows, &keys, conn)?;
+        perform::<Db<M>, _, _>(work, &rows, &keys, conn)?;
         all_marked(shared, conn, &keys, span)?;
     }
     C::<M>::commit_transaction(conn).map_err(|error| of_work::<M>(&keys, error))?;
@@ -153,29 +172,53 @@ where
 
 type C<M> = <Conn<M> as Connection>::TransactionManager;
 
+/// What is said of a transaction that was over too soon.
+const OVER: &str = "the batch's transaction was not as the closure found it, and some of what the closure wrote may be committed \
+     already: leave COMMIT and ROLLBACK to the run, do no DDL on MySQL and MariaDB, and hand on the errors of your statements";
+
 /// Calls the closure. After a panic nobody knows what state the connection is in.
-fn perform<T, Conn: Connection>(
+fn perform<DB, T, Conn>(
     work: impl Fn(&[T], &mut Conn) -> anyhow::Result<()>,
     rows: &[T],
     keys: &[KeyValue],
     conn: &mut Conn,
-) -> Result<(), Trouble> {
-    let (error, broken) = match catch_unwind(AssertUnwindSafe(|| work(rows, conn))) {
-        Ok(Ok(())) if transaction_depth(conn) == 1 => return Ok(()),
-        Ok(Ok(())) => (
-            anyhow!(
-                "the batch's transaction was not as the closure found it: leave COMMIT and ROLLBACK to the run"
-            ),
-            true,
+) -> Result<(), Trouble>
+where
+    DB: PartitionBackend,
+    Conn: LoadConnection<Backend = DB>,
+{
+    let (error, left) = match catch_unwind(AssertUnwindSafe(|| work(rows, conn))) {
+        Ok(Ok(())) if !is_broken(conn) && transaction_depth(conn) == 1 => match DB::check_open(conn) {
+            Ok(()) => return Ok(()),
+            Err(error) if DB::fault(&error) == Fault::Disconnected => return Err(error.into()),
+            Err(_) => (anyhow!(OVER), Left::Writes),
+        },
+        Ok(Ok(())) => (anyhow!(OVER), Left::Writes),
+        Ok(Err(error)) => (error, Left::Nothing),
+        Err(panic) => (
+            anyhow!("the closure panicked: {}", message(panic.as_ref())),
+            Left::Unknown,
         ),
-        Ok(Err(error)) => (error, false),
-        Err(panic) => (anyhow!("the closure panicked: {}", message(panic.as_ref())), true),
+    };
+    let is_over = left != Left::Writes && fault_of_work::<DB>(&error) == Fault::Other && is_over(conn);
+    let (error, left) = if is_over {
+        (error.context(OVER), Left::Writes)
+    } else {
+        (error, left)
     };
     Err(Trouble::Work {
         keys: keys.to_vec(),
         error,
-        broken,
+        left,
     })
+}
+
+/// Rolls back what the closure did, or finds that its transaction is over.
+fn is_over<DB: Database, Conn: LoadConnection<Backend = DB>>(conn: &mut Conn) -> bool {
+    match conn.batch_execute(ROLL_BACK) {
+        Ok(()) => false,
+        Err(error) => DB::fault(&error) != Fault::Disconnected,
+    }
 }
 
 fn message(panic: &(dyn Any + Send)) -> &str {
@@ -200,8 +243,16 @@ where
 {
     let plan = &shared.plan;
     // Where the closure has swallowed an error that ended the transaction, this is what fails.
-    let found =
-        Db::<M>::numbered(conn, plan.still_pending(keys)).map_err(|error| of_work::<M>(keys, error))?;
+    let mut sql = plan.still_pending(keys);
+    sql.text(Db::<M>::TELLS_OF_END);
+    let found = Db::<M>::numbered(conn, sql).map_err(|error| of_work::<M>(keys, error))?;
+    if found.iter().any(|row| row.number == 1) {
+        return Err(Trouble::Work {
+            keys: keys.to_vec(),
+            error: anyhow!(OVER),
+            left: Left::Writes,
+        });
+    }
     let ours: HashSet<&KeyValue> = keys.iter().collect();
     let mut left = Vec::new();
     for row in found {
@@ -222,7 +273,7 @@ where
     Err(Trouble::Work {
         keys: keys.to_vec(),
         error: anyhow!("the closure succeeded, but the row is still pending"),
-        broken: false,
+        left: Left::Nothing,
     })
 }
 
@@ -236,7 +287,7 @@ where
         Fault::Other => Trouble::Work {
             keys: keys.to_vec(),
             error: error.into(),
-            broken: false,
+            left: Left::Nothing,
         },
         _ => Trouble::Statement(error),
     }

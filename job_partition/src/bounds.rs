@@ -191,5 +191,5 @@ where
     DB: PartitionBackend,
     C: LoadConnection<Backend = DB>,
 {
-    conn.transaction(|conn| DB::numbered(conn, sql))
+    DB::read(conn, |conn| DB::numbered(conn, sql))
 }

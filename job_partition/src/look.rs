@@ -1,9 +1,9 @@
 use crate::hand::Hand;
 use crate::run::{Db, Stop};
 use crate::settle::{ATTEMPTS, FIRST_PAUSE};
+use crate::sql::{Numbered, Sql};
 use crate::sweep::jittered;
 use crate::{PartitionBackend, PartitionConnection, PartitionError};
-use diesel::Connection;
 use diesel::deserialize::QueryableByName;
 use diesel::r2d2::ManageConnection;
 use job_db::{Database, Fault};
@@ -18,17 +18,16 @@ where
     T: QueryableByName<Db<M>> + 'static,
     F: Fn(&[T], &mut M::Connection) -> anyhow::Result<()>,
 {
-    /// Looks over the whole table, and gives the partitions that have rows pending which did not fail.
-    pub(crate) fn look(&mut self) -> Result<Vec<usize>, Stop> {
+    /// Reads in a fresh snapshot, as often as it takes; `None` where the run ends meanwhile.
+    pub(crate) fn read(&mut self, sql: impl Fn() -> Sql) -> Result<Option<Vec<Numbered>>, Stop> {
         let shared = self.shared;
         let mut tries = 0;
-        let found = loop {
-            let limit = shared.tally.failures_count() + STRAYS;
+        loop {
             let Some(conn) = self.session.connect(shared)? else {
-                return Ok(vec![0]);
+                return Ok(None);
             };
-            let error = match conn.transaction(|conn| Db::<M>::numbered(conn, shared.plan.look(limit))) {
-                Ok(found) => break found,
+            let error = match Db::<M>::read(conn, |conn| Db::<M>::numbered(conn, sql())) {
+                Ok(found) => return Ok(Some(found)),
                 Err(error) => error,
             };
             tries += 1;
@@ -40,9 +39,18 @@ where
             }
             shared.tally.retried();
             log::warn!("gatun partition: {error}; trying again");
-            if !shared.partition.control.sleep(jittered(FIRST_PAUSE * 4)) {
-                return Ok(vec![0]);
+            if !shared.sleep(jittered(FIRST_PAUSE * 4)) {
+                return Ok(None);
             }
+        }
+    }
+
+    /// Looks over the whole table, and gives the partitions that have rows pending which did not fail.
+    pub(crate) fn look(&mut self) -> Result<Vec<usize>, Stop> {
+        let shared = self.shared;
+        let limit = shared.tally.failures_count() + STRAYS;
+        let Some(found) = self.read(|| shared.plan.look(limit))? else {
+            return Ok(vec![0]);
         };
         let mut strays = Vec::new();
         for row in found {

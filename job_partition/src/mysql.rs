@@ -69,8 +69,11 @@ impl PartitionBackend for Mysql {
     where
         C: LoadConnection<Backend = Self>,
     {
-        // The language in which faults are known, since Diesel does not pass the error's number on.
-        conn.batch_execute("SET SESSION lc_messages = 'en_US'")
+        // The language in which faults are known, since Diesel does not pass the error's number on; and the level of batches,
+        // whatever the one who opened the connection has set.
+        conn.batch_execute(
+            "SET SESSION lc_messages = 'en_US'; SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+        )
     }
 
     fn describe<C>(conn: &mut C, table: &[&str], key: &str) -> QueryResult<Option<Described>>
@@ -109,8 +112,6 @@ impl PartitionBackend for Mysql {
             .get_result(conn)?,
         )?;
         if take == Take::Taken {
-            // It holds for the next transaction only.
-            conn.batch_execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
             C::TransactionManager::begin_transaction(conn)?;
         }
         Ok(take)

@@ -18,9 +18,10 @@ struct Row {
 
 job_db::statement! {
     // A statement of its own: one that locks and reads would read with a snapshot from before the lock. The level is looked
-    // at on the way.
-    struct TryLock on Pg { key: i64 => BigInt } -> (Bool, Bool);
-    "SELECT pg_try_advisory_xact_lock(" key "), current_setting('transaction_isolation') = 'read committed'"
+    // at on the way, and a setting is made that goes with the transaction.
+    struct TryLock on Pg { key: i64 => BigInt } -> (Bool, Bool, Text);
+    "SELECT pg_try_advisory_xact_lock(" key "), current_setting('transaction_isolation') = 'read committed',
+            set_config('gatun.batch', 'open', true)"
 }
 
 /// The key of the advisory lock: the namespace in the upper 48 bits, the partition's number in the lower 16.
@@ -34,6 +35,9 @@ impl PartitionBackend for Pg {
     // meanwhile. Among workers it excludes as FOR UPDATE does.
     const LOCK_ROWS: &'static str = " FOR NO KEY UPDATE SKIP LOCKED";
     const QUOTE: char = '"';
+    // One round trip less than a release of the savepoint.
+    const TELLS_OF_END: &'static str =
+        " UNION ALL SELECT '', 1 WHERE current_setting('gatun.batch', true) IS DISTINCT FROM 'open'";
 
     fn key_as_text(_: Key, key: &str) -> String {
         format!("CAST({key} AS text)")
@@ -50,11 +54,11 @@ impl PartitionBackend for Pg {
     fn push_key(sql: &mut Sql, key: &KeyValue, key_type: &str) {
         match key {
             KeyValue::Integer(number) => sql.bind(Part::Integer(*number)),
-            // Of the column's own type, be it citext or a domain, so that its own operators and its index are used.
             KeyValue::Uuid(_) => sql
                 .text("CAST(")
                 .bind(Part::String(key.to_string()))
                 .text(" AS uuid)"),
+            // Of the column's own type, be it citext or a domain, so that its own operators and its index are used.
             KeyValue::Text(text) => sql
                 .text("CAST(")
                 .bind(Part::String(text.clone()))
@@ -95,20 +99,27 @@ impl PartitionBackend for Pg {
         }))
     }
 
+    fn check_open<C>(_conn: &mut C) -> QueryResult<()>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Ok(())
+    }
+
     fn begin<C>(conn: &mut C, lock: &Lock) -> QueryResult<Take>
     where
         C: LoadConnection<Backend = Self>,
     {
         let key = advisory_key(lock);
         C::TransactionManager::begin_transaction(conn)?;
-        let (mut taken, is_read_committed): (bool, bool) = TryLock { key }.get_result(conn)?;
+        let (mut taken, is_read_committed, _): (bool, bool, String) = TryLock { key }.get_result(conn)?;
         if !is_read_committed {
             // Its snapshot is from before the lock. The level is asked for only where it is not the default, and never set for
             // the session, which is not ours alone behind a proxy.
             C::TransactionManager::rollback_transaction(conn)?;
             C::TransactionManager::begin_transaction(conn)?;
             conn.batch_execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
-            (taken, _) = TryLock { key }.get_result::<(bool, bool)>(conn)?;
+            (taken, _, _) = TryLock { key }.get_result::<(bool, bool, String)>(conn)?;
         }
         if taken {
             return Ok(Take::Taken);

@@ -1,6 +1,5 @@
 use crate::run::{Conn, Db, Shared};
 use crate::{PartitionBackend, PartitionConnection, session};
-use diesel::Connection;
 use diesel::r2d2::ManageConnection;
 use std::fmt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -162,7 +161,7 @@ where
             .counter
             .conn
             .as_mut()
-            .map(|conn| conn.transaction(|conn| Db::<M>::numbered(conn, self.shared.plan.count())));
+            .map(|conn| Db::<M>::read(conn, |conn| Db::<M>::numbered(conn, self.shared.plan.count())));
         match counted {
             Some(Ok(rows)) => {
                 let rows = rows

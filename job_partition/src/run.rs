@@ -11,15 +11,18 @@ use crate::{
 use diesel::connection::Connection;
 use diesel::deserialize::QueryableByName;
 use diesel::r2d2::ManageConnection;
-use job_db::{Database, MigrateError};
+use job_db::{Database, DbConnection, MigrateError};
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Binds of one statement are limited, on SQLite to 32,766.
 const LARGEST_BATCH: usize = 30_000;
 
+/// How long a thread lets pass before it looks whether the run has ended by another.
+pub(crate) const GLANCE: Duration = Duration::from_millis(50);
+
 pub(crate) type Conn<M> = <M as ManageConnection>::Connection;
-pub(crate) type Db<M> = <Conn<M> as PartitionConnection>::Db;
+pub(crate) type Db<M> = <Conn<M> as DbConnection>::Db;
 
 impl Partition {
     /// Works until nothing is pending, and gives a report. The closure gets the rows of a batch, locked, and the connection,
@@ -165,6 +168,21 @@ impl<M: ManageConnection> Shared<'_, M>
 where
     M::Connection: PartitionConnection,
 {
+    /// Lets time pass; `false` means that the run ends, by the caller's wish or by what another thread has met.
+    pub(crate) fn sleep(&self, time: Duration) -> bool {
+        let start = Instant::now();
+        while self.sweep.end().is_none() {
+            let left = time.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                return !self.partition.control.is_stopped();
+            }
+            if !self.partition.control.sleep(left.min(GLANCE)) {
+                return false;
+            }
+        }
+        false
+    }
+
     fn report(&self, start: Instant) -> Report {
         let failures = self.tally.failed_rows();
         let rows = self.tally.rows();

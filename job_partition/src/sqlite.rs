@@ -3,6 +3,7 @@ use crate::backend::{Described, Lock, PartitionBackend, Take};
 use crate::sql::{runners, stamp};
 use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::prelude::*;
+use diesel::result::Error;
 use diesel::sql_types::{BigInt, Text};
 use diesel::sqlite::Sqlite;
 use job_db::{Database, Fault, roll_back_to};
@@ -96,6 +97,15 @@ impl PartitionBackend for Sqlite {
             identity: String::new(),
             key_type: (found.keys > 0).then(String::new),
         }))
+    }
+
+    /// A writing transaction would take the file's one lock.
+    fn read<C, T, E>(conn: &mut C, work: impl FnOnce(&mut C) -> Result<T, E>) -> Result<T, E>
+    where
+        C: LoadConnection<Backend = Self>,
+        E: From<Error>,
+    {
+        conn.transaction(work)
     }
 
     fn begin<C>(conn: &mut C, lock: &Lock) -> QueryResult<Take>

@@ -172,26 +172,6 @@ fn a_row_that_the_closure_leaves_pending_is_a_failure_of_that_row() {
 }
 
 #[test]
-fn a_closure_that_ends_the_transaction_fails() {
-    use diesel::connection::{Connection, TransactionManager};
-    let db = items(Key::Integer, 3);
-    let report = partition(Key::Integer)
-        .run(
-            &db.manager(),
-            |_: &[super::items::Item], conn: &mut super::Conn| {
-                <super::Conn as Connection>::TransactionManager::rollback_transaction(conn)?;
-                Ok(())
-            },
-        )
-        .unwrap();
-    assert_eq!(report.failures.len(), 3);
-    assert!(
-        report.failures[0].error.contains("leave COMMIT and ROLLBACK"),
-        "{report}"
-    );
-}
-
-#[test]
 fn too_many_failures_end_the_run() {
     for limit in [Failures::Count(2), Failures::Share(0.002)] {
         let db = items(Key::Integer, 500);

@@ -1,7 +1,8 @@
-use super::{Conn, Db, KILL, SESSION, UUID, literal, uuid};
+use super::{Conn, Db, IMPLICIT_COMMIT, KILL, SESSION, SWALLOWED_ROLLBACK, UUID, literal, uuid};
 
 mod completion; // is proved
 mod control; // pause, stop, throttle, progress
+mod ends; // of transactions, behind the run's back
 mod failures; // poison rows, panics, closures that mark nothing
 pub(super) mod items; // the table of the tests
 mod keys; // both covers on every kind of key, and odd tables
