@@ -127,6 +127,7 @@
 mod backend;
 mod bar;
 mod batch;
+mod blocks;
 mod bounds;
 mod control;
 mod error;

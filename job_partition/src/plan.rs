@@ -6,6 +6,10 @@ use crate::namespace::hash48;
 use crate::sql::{KEY, NUMBER, Sql};
 use crate::{Key, KeyValue, PartitionBackend, PartitionError};
 use std::marker::PhantomData;
+use std::ops::Range;
+
+/// Among how many partitions one statement tells texts apart.
+pub(crate) const PLACES: usize = 500;
 
 /// The caller's table, its names in quotes.
 #[derive(Debug)]
@@ -140,31 +144,67 @@ impl<DB: PartitionBackend> Plan<DB> {
         sql
     }
 
-    /// Pending rows of the whole table, each with the number of its partition.
+    /// Pending rows of the whole table, with the numbers of their partitions where [`part_of`](Self::part_of) needs them.
     pub(crate) fn look(&self, limit: usize) -> Sql {
-        let Table { key, kind, .. } = &self.table;
-        let mut sql = Sql::new(format!("SELECT {} AS {KEY}, CAST(", DB::key_as_text(*kind, key)));
+        let all = 0..self.slices.count();
         match &self.slices {
-            Slices::Modulo(n) => {
-                sql.text(self.remainder(*n));
-            }
-            Slices::Range(starts) if starts.is_empty() => {
-                sql.text("0");
-            }
-            Slices::Range(starts) => {
-                sql.text("CASE");
-                for (number, start) in starts.iter().enumerate() {
-                    sql.text(format!(" WHEN {key} < "));
-                    DB::push_key(&mut sql, start, &self.table.key_type);
-                    sql.text(format!(" THEN {number}"));
-                }
-                sql.text(format!(" ELSE {} END", starts.len()));
+            Slices::Range(_) if self.is_placed_by_the_look() => self.look_among(all, limit),
+            Slices::Range(_) => self.look_for(Sql::new("0"), all, limit),
+            Slices::Modulo(n) => self.look_for(Sql::new(self.remainder(*n)), all, limit),
+        }
+    }
+
+    /// Pending rows of these partitions, which are ranges, with the numbers of their partitions.
+    pub(crate) fn look_among(&self, parts: Range<usize>, limit: usize) -> Sql {
+        let last = parts.end - 1;
+        let mut number = Sql::new(if parts.len() == 1 { "" } else { "CASE" });
+        if let Slices::Range(starts) = &self.slices {
+            for (part, start) in starts.iter().enumerate().take(last).skip(parts.start) {
+                number.text(format!(" WHEN {} < ", self.table.key));
+                DB::push_key(&mut number, start, &self.table.key_type);
+                number.text(format!(" THEN {part}"));
             }
         }
+        number.text(if parts.len() == 1 {
+            last.to_string()
+        } else {
+            format!(" ELSE {last} END")
+        });
+        self.look_for(number, parts, limit)
+    }
+
+    fn look_for(&self, number: Sql, parts: Range<usize>, limit: usize) -> Sql {
+        let Table { key, kind, .. } = &self.table;
+        let mut sql = Sql::new(format!("SELECT {} AS {KEY}, CAST(", DB::key_as_text(*kind, key)));
+        sql.parts.extend(number.parts);
         sql.text(format!(" AS {}) AS {NUMBER}", DB::BIGINT));
         self.push_pending(&mut sql);
+        if let Slices::Range(starts) = &self.slices {
+            if let Some(first) = parts.start.checked_sub(1) {
+                self.and(&mut sql, ">=", &starts[first]);
+            }
+            if let Some(end) = starts.get(parts.end - 1) {
+                self.and(&mut sql, "<", end);
+            }
+        }
         sql.text(format!(" LIMIT {limit}"));
         sql
+    }
+
+    /// The partition of a row that a look over the whole table found; `None` where only the database can tell, by looks among
+    /// some of them. A statement takes only so many binds, and only the database knows the order of texts.
+    pub(crate) fn part_of(&self, key: &KeyValue, number: i64) -> Option<usize> {
+        match &self.slices {
+            Slices::Range(starts) if !self.is_placed_by_the_look() => {
+                let place = key.place()?;
+                Some(starts.partition_point(|start| start.place() <= Some(place)))
+            }
+            _ => usize::try_from(number).ok(),
+        }
+    }
+
+    fn is_placed_by_the_look(&self) -> bool {
+        self.table.kind == Key::Text && self.slices.count() <= PLACES
     }
 
     /// How many rows are pending.

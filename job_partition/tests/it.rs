@@ -22,6 +22,7 @@ mod postgres {
     const IMPLICIT_COMMIT: Option<&str> = None;
     const SWALLOWED_ROLLBACK: Option<(&str, &str)> = None;
     const LEVEL: &str = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL $LEVEL";
+    const MANY: u16 = 3_000;
     const SESSION: &str = "SELECT CAST(pg_backend_pid() AS bigint) AS number";
 
     /// The key as an SQL literal.
@@ -53,6 +54,7 @@ mod mysql {
     const IMPLICIT_COMMIT: Option<&str> = Some("CREATE TABLE IF NOT EXISTS by_the_way (id INT)");
     const SWALLOWED_ROLLBACK: Option<(&str, &str)> = None;
     const LEVEL: &str = "SET SESSION TRANSACTION ISOLATION LEVEL $LEVEL";
+    const MANY: u16 = 3_000;
     const SESSION: &str = "SELECT CAST(CONNECTION_ID() AS signed) AS number";
 
     fn literal(kind: Key) -> &'static str {
@@ -83,6 +85,7 @@ mod sqlite {
         "CREATE TABLE taken (id INT PRIMARY KEY); INSERT INTO taken VALUES (1)",
         "INSERT OR ROLLBACK INTO taken VALUES (1)",
     ));
+    const MANY: u16 = 33_000; // binds are 32,766 at most
     const SESSION: &str = "SELECT 0 AS number";
 
     fn literal(_: Key) -> &'static str {

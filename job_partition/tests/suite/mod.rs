@@ -1,4 +1,4 @@
-use super::{Conn, Db, IMPLICIT_COMMIT, KILL, SESSION, SWALLOWED_ROLLBACK, UUID, literal, uuid};
+use super::{Conn, Db, IMPLICIT_COMMIT, KILL, MANY, SESSION, SWALLOWED_ROLLBACK, UUID, literal, uuid};
 
 mod completion; // is proved
 mod control; // pause, stop, throttle, progress
@@ -7,5 +7,6 @@ mod failures; // poison rows, panics, closures that mark nothing
 pub(super) mod items; // the table of the tests
 mod keys; // both covers on every kind of key, and odd tables
 mod kills; // holders of a batch that are killed, suspended, cut off
+mod many; // partitions
 mod options; // what cannot be
 mod processes; // several, and ones that are killed
