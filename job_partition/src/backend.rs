@@ -1,3 +1,4 @@
+use crate::scan::Lexis;
 use crate::sql::{Keyed, Numbered, Part, Sql};
 use crate::{Key, KeyValue};
 use diesel::connection::LoadConnection;
@@ -57,6 +58,10 @@ pub trait PartitionBackend: Database {
     #[doc(hidden)]
     const ONE_LOCK: bool = false;
 
+    /// How SQL is read, to know what the caller's pieces of it have in them.
+    #[doc(hidden)]
+    const LEXIS: Lexis;
+
     /// What stands before and behind each part of a name, and is doubled within.
     #[doc(hidden)]
     const QUOTE: char;
@@ -68,6 +73,12 @@ pub trait PartitionBackend: Database {
     /// An expression for an integer that is the same whenever the key is.
     #[doc(hidden)]
     fn key_as_number(kind: Key, key: &str) -> String;
+
+    /// Whether a column of this type can be such a key, as far as the type alone tells.
+    #[doc(hidden)]
+    fn suits(_kind: Key, _key_type: &str) -> bool {
+        true
+    }
 
     /// Appends the key as a bind, such that an index on the column serves a comparison with it.
     #[doc(hidden)]

@@ -172,6 +172,9 @@ where
 
 type C<M> = <Conn<M> as Connection>::TransactionManager;
 
+/// How many rows of a batch are looked for, to know whether the closure leaves them where they are.
+const SOME: usize = 100;
+
 /// What is said of a transaction that was over too soon.
 const OVER: &str = "the batch's transaction was not as the closure found it, and some of what the closure wrote may be committed \
      already: leave COMMIT and ROLLBACK to the run, do no DDL on MySQL and MariaDB, and hand on the errors of your statements";
@@ -221,7 +224,7 @@ fn is_over<DB: Database, Conn: LoadConnection<Backend = DB>>(conn: &mut Conn) ->
     }
 }
 
-fn message(panic: &(dyn Any + Send)) -> &str {
+pub(crate) fn message(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()
         .copied()
@@ -262,6 +265,14 @@ where
         }
     }
     if left.is_empty() {
+        if shared.ebb.wants_look(shared.tally.rows()) {
+            let some = &keys[..keys.len().min(SOME)];
+            let there =
+                Db::<M>::numbered(conn, plan.there(some)).map_err(|error| of_work::<M>(keys, error))?;
+            if there.len() < some.len() {
+                shared.ebb.watch();
+            }
+        }
         return Ok(());
     }
     if left.len() == keys.len() && shared.tally.rows() == 0 && matches!(span, Span::After(_)) {

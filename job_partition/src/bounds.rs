@@ -70,7 +70,13 @@ where
     }
     let mut counts = vec![0; blocks.len()];
     for row in in_transaction(conn, sql)? {
-        if let Some(count) = row.key.parse().ok().and_then(|at: usize| counts.get_mut(at)) {
+        if let Some(count) = row
+            .key
+            .ok()
+            .flatten()
+            .and_then(|key| key.parse().ok())
+            .and_then(|at: usize| counts.get_mut(at))
+        {
             *count = row.number;
         }
     }
@@ -84,7 +90,11 @@ where
     C: LoadConnection<Backend = DB>,
 {
     let mut sql = select_key::<DB>(table);
-    sql.text(format!(" ORDER BY {} {direction} LIMIT 1", table.key));
+    // Some databases have NULL at an end.
+    sql.text(format!(
+        " WHERE {} IS NOT NULL ORDER BY {} {direction} LIMIT 1",
+        table.key, table.key
+    ));
     first_key(conn, table, sql)
 }
 
@@ -99,9 +109,14 @@ where
     let mut step = STEP;
     loop {
         let mut sql = select_key::<DB>(table);
-        if let Some(last) = samples.last() {
-            sql.text(format!(" WHERE {} > ", table.key));
-            DB::push_key(&mut sql, last, &table.key_type);
+        match samples.last() {
+            Some(last) => {
+                sql.text(format!(" WHERE {} > ", table.key));
+                DB::push_key(&mut sql, last, &table.key_type);
+            }
+            None => {
+                sql.text(format!(" WHERE {} IS NOT NULL", table.key));
+            }
         }
         sql.text(format!(" ORDER BY {} LIMIT 1 OFFSET {}", table.key, step - 1));
         match first_key(conn, table, sql)? {

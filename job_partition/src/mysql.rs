@@ -1,5 +1,6 @@
 use crate::Key;
 use crate::backend::{Described, Lock, PartitionBackend, Take};
+use crate::scan::Lexis;
 use crate::sql::{runners, stamp};
 use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::mysql::Mysql;
@@ -48,6 +49,14 @@ fn taken(answer: Option<i64>) -> QueryResult<Take> {
 impl PartitionBackend for Mysql {
     const BIGINT: &'static str = "signed";
     const LOCK_ROWS: &'static str = " FOR UPDATE SKIP LOCKED";
+    const LEXIS: Lexis = Lexis {
+        is_placeholder: |char, _| char == '?',
+        quotes: &['\'', '"', '`'],
+        has_backslashes: true,
+        has_hashes: true,
+        is_nested: false,
+        has_brackets: false,
+    };
     const QUOTE: char = '`';
 
     fn key_as_text(kind: Key, key: &str) -> String {
@@ -63,6 +72,27 @@ impl PartitionBackend for Mysql {
             Key::Integer => key.to_owned(),
             Key::Uuid | Key::Text => format!("CRC32({key})"),
         }
+    }
+
+    fn suits(kind: Key, key_type: &str) -> bool {
+        // The server sends them in binary, and not as text.
+        const NO_TEXTS: &[&str] = &[
+            "tinyint",
+            "smallint",
+            "mediumint",
+            "int",
+            "bigint",
+            "decimal",
+            "float",
+            "double",
+            "bit",
+            "year",
+            "date",
+            "datetime",
+            "timestamp",
+            "time",
+        ];
+        kind != Key::Text || !NO_TEXTS.contains(&key_type)
     }
 
     fn set_up<C>(conn: &mut C) -> QueryResult<()>

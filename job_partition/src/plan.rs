@@ -3,7 +3,7 @@
 
 use crate::backend::Lock;
 use crate::namespace::hash48;
-use crate::sql::{KEY, NUMBER, Sql};
+use crate::sql::{KEY, KeyText, NUMBER, Sql};
 use crate::{Key, KeyValue, PartitionBackend, PartitionError};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -14,6 +14,8 @@ pub(crate) const PLACES: usize = 500;
 /// The caller's table, its names in quotes.
 #[derive(Debug)]
 pub(crate) struct Table {
+    /// The names of the table and the key as the caller said them.
+    pub(crate) said: (String, String),
     pub(crate) name: String,
     pub(crate) identity: String,
     /// The key's name alone, and with the table's.
@@ -26,11 +28,19 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn parse(&self, key: &str) -> Result<KeyValue, PartitionError> {
-        self.kind.parse(key).ok_or_else(|| PartitionError::WrongKey {
+    pub(crate) fn parse(&self, key: &KeyText) -> Result<KeyValue, PartitionError> {
+        let wrong = |found| PartitionError::WrongKey {
             expected: self.kind,
-            found: key.to_owned(),
-        })
+            found,
+        };
+        match key {
+            Ok(Some(text)) => self.kind.parse(text).ok_or_else(|| wrong(format!("{text:?}"))),
+            Ok(None) => Err(PartitionError::NullKey {
+                table: self.said.0.clone(),
+                key: self.said.1.clone(),
+            }),
+            Err(error) => Err(wrong(format!("that cannot be read as text ({error})"))),
+        }
     }
 }
 
@@ -104,7 +114,8 @@ impl<DB: PartitionBackend> Plan<DB> {
             columns, key, kind, ..
         } = &self.table;
         let mut sql = Sql::new(format!(
-            "SELECT {columns}, {} AS {KEY}",
+            // The line's end ends a comment in the columns.
+            "SELECT {columns}\n, {} AS {KEY}",
             DB::key_as_text(*kind, key)
         ));
         self.push_pending(&mut sql);
@@ -133,15 +144,32 @@ impl<DB: PartitionBackend> Plan<DB> {
             }
             // A span would be full of other partitions' rows.
             _ => {
-                sql.text(format!(" AND {key} IN ("));
-                for (number, value) in keys.iter().enumerate() {
-                    sql.text(if number == 0 { "" } else { ", " });
-                    DB::push_key(&mut sql, value, &self.table.key_type);
-                }
-                sql.text(")");
+                sql.text(" AND ");
+                self.push_is_one_of(&mut sql, keys);
             }
         }
         sql
+    }
+
+    /// Which of these rows are there, pending or not.
+    pub(crate) fn there(&self, keys: &[KeyValue]) -> Sql {
+        let Table { name, key, kind, .. } = &self.table;
+        let mut sql = Sql::new(format!(
+            "SELECT {} AS {KEY}, CAST(0 AS {}) AS {NUMBER} FROM {name} WHERE ",
+            DB::key_as_text(*kind, key),
+            DB::BIGINT
+        ));
+        self.push_is_one_of(&mut sql, keys);
+        sql
+    }
+
+    fn push_is_one_of(&self, sql: &mut Sql, keys: &[KeyValue]) {
+        sql.text(format!("{} IN (", self.table.key));
+        for (number, value) in keys.iter().enumerate() {
+            sql.text(if number == 0 { "" } else { ", " });
+            DB::push_key(sql, value, &self.table.key_type);
+        }
+        sql.text(")");
     }
 
     /// Pending rows of the whole table, with the numbers of their partitions where [`part_of`](Self::part_of) needs them.
@@ -205,6 +233,19 @@ impl<DB: PartitionBackend> Plan<DB> {
 
     fn is_placed_by_the_look(&self) -> bool {
         self.table.kind == Key::Text && self.slices.count() <= PLACES
+    }
+
+    /// A pending row without a key, if there is one.
+    pub(crate) fn null_key(&self) -> Sql {
+        let Table { key, kind, .. } = &self.table;
+        let mut sql = Sql::new(format!(
+            "SELECT {} AS {KEY}, CAST(0 AS {}) AS {NUMBER}",
+            DB::key_as_text(*kind, key),
+            DB::BIGINT
+        ));
+        self.push_pending(&mut sql);
+        sql.text(format!(" AND {key} IS NULL LIMIT 1"));
+        sql
     }
 
     /// How many rows are pending.

@@ -1,4 +1,5 @@
 use crate::backend::{Described, Lock, PartitionBackend, Take};
+use crate::scan::Lexis;
 use crate::sql::{Part, Sql, runners, stamp};
 use crate::{Key, KeyValue};
 use diesel::connection::{LoadConnection, TransactionManager};
@@ -34,6 +35,15 @@ impl PartitionBackend for Pg {
     // NO KEY is what an UPDATE takes that leaves the key alone: rows of other tables that refer to these can be inserted
     // meanwhile. Among workers it excludes as FOR UPDATE does.
     const LOCK_ROWS: &'static str = " FOR NO KEY UPDATE SKIP LOCKED";
+    const LEXIS: Lexis = Lexis {
+        // A lonely question mark is an operator.
+        is_placeholder: |char, next| char == '$' && next.is_some_and(|next| next.is_ascii_digit()),
+        quotes: &['\'', '"'],
+        has_backslashes: false,
+        has_hashes: false,
+        is_nested: true,
+        has_brackets: false,
+    };
     const QUOTE: char = '"';
     // One round trip less than a release of the savepoint.
     const TELLS_OF_END: &'static str =
@@ -48,6 +58,17 @@ impl PartitionBackend for Pg {
             Key::Integer => key.to_owned(),
             Key::Uuid => format!("uuid_hash({key})"),
             Key::Text => format!("hashtext(CAST({key} AS text))"),
+        }
+    }
+
+    fn suits(kind: Key, key_type: &str) -> bool {
+        let any = |types: &[&str]| types.iter().any(|name| key_type.starts_with(name));
+        let is_text = any(&["text", "character", "bytea", "date", "time", "boolean"]);
+        let is_number = any(&["smallint", "integer", "bigint", "numeric", "real", "double"]);
+        match kind {
+            Key::Integer => !is_text && key_type != "uuid",
+            Key::Uuid => !is_text && !is_number,
+            Key::Text => true,
         }
     }
 

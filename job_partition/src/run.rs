@@ -1,12 +1,13 @@
 //! A run: what is prepared for it, what its threads share, and its report.
 
+use crate::ebb::Ebb;
 use crate::plan::{Plan, Slices, Table};
 use crate::progress::Reporter;
 use crate::sweep::{End, Sweep};
 use crate::tally::Tally;
 use crate::{
     Cover, Failures, Outcome, Partition, PartitionBackend, PartitionConnection, PartitionError, Report,
-    bounds, hand, session,
+    bounds, hand, scan, session,
 };
 use diesel::connection::Connection;
 use diesel::deserialize::QueryableByName;
@@ -54,6 +55,7 @@ impl Partition {
             sweep: Sweep::new(plan.slices.count(), self.patience, Db::<M>::ONE_LOCK),
             plan,
             tally: Tally::default(),
+            ebb: Ebb::default(),
         };
         let error = hand::all(&job, conn, &work).err();
         let report = job.report(start);
@@ -104,12 +106,24 @@ impl Partition {
     fn plan<C: PartitionConnection>(&self, conn: &mut C) -> Result<Plan<C::Db>, PartitionError> {
         let parts: Vec<&str> = self.table.split('.').collect();
         let (key, kind) = &self.key;
+        for (option, sql) in [("pending", &self.pending), ("columns", &self.columns)] {
+            if let Some(flaw) = scan::flaw(&C::Db::LEXIS, sql) {
+                let sql = sql.clone();
+                return Err(PartitionError::InvalidSql { option, sql, flaw });
+            }
+        }
         let described = conn.transaction(|conn| C::Db::describe(conn, &parts, key))?;
         let described = described.ok_or_else(|| PartitionError::UnknownTable(self.table.clone()))?;
         let key_type = described.key_type.ok_or_else(|| PartitionError::UnknownKey {
             table: self.table.clone(),
             key: key.clone(),
         })?;
+        if !C::Db::suits(*kind, &key_type) {
+            return Err(PartitionError::WrongKey {
+                expected: *kind,
+                found: format!("of type {key_type}"),
+            });
+        }
         let name = parts
             .into_iter()
             .map(quoted::<C::Db>)
@@ -117,6 +131,7 @@ impl Partition {
             .join(".");
         let bare_key = quoted::<C::Db>(key);
         let table = Table {
+            said: (self.table.clone(), key.clone()),
             key: format!("{name}.{bare_key}"),
             name,
             identity: described.identity,
@@ -133,7 +148,15 @@ impl Partition {
         let name = self.name.as_deref().unwrap_or(&self.pending);
         // A statement that is kept must give the same columns for ever.
         let is_steady = self.target.is_none() && !self.columns.contains('*');
-        Ok(Plan::new(table, slices, name, is_steady))
+        let plan = Plan::new(table, slices, name, is_steady);
+        let without_key = C::Db::read(conn, |conn| C::Db::numbered(conn, plan.null_key()))?;
+        match without_key.is_empty() {
+            true => Ok(plan),
+            false => Err(PartitionError::NullKey {
+                table: self.table.clone(),
+                key: key.clone(),
+            }),
+        }
     }
 }
 
@@ -162,6 +185,7 @@ where
     pub(crate) plan: Plan<Db<M>>,
     pub(crate) sweep: Sweep,
     pub(crate) tally: Tally,
+    pub(crate) ebb: Ebb,
 }
 
 impl<M: ManageConnection> Shared<'_, M>

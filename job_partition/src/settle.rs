@@ -5,7 +5,7 @@ use crate::hand::Hand;
 use crate::plan::Span;
 use crate::run::{Db, Shared, Stop};
 use crate::sweep::jittered;
-use crate::{KeyValue, PartitionBackend, PartitionConnection};
+use crate::{KeyValue, PartitionBackend, PartitionConnection, PartitionError};
 use diesel::deserialize::QueryableByName;
 use diesel::r2d2::ManageConnection;
 use job_db::Fault;
@@ -99,6 +99,28 @@ where
         }
     }
 
+    /// A closure that changes the key, and marks nothing, would have no end.
+    fn see_that_rows_get_fewer(&mut self, done: usize) -> Result<(), Stop> {
+        let shared = self.shared;
+        if !shared.ebb.wants_count(done) {
+            return Ok(());
+        }
+        let Some(counts) = self.read(|| shared.plan.count())? else {
+            return Ok(());
+        };
+        let pending = counts
+            .first()
+            .map_or(0, |count| u64::try_from(count.number).unwrap_or(0));
+        if shared.ebb.counted(pending) {
+            return Ok(());
+        }
+        Err(Stop::Error(PartitionError::NoEnd {
+            rows: shared.tally.rows(),
+            pending,
+            key: shared.partition.key.0.clone(),
+        }))
+    }
+
     /// Of rows whose transaction was over too soon, those that are pending as before. The others are done or gone, which is
     /// nothing that can be taken back: they fail at once, so that somebody looks at them.
     fn without_committed(
@@ -147,6 +169,7 @@ where
                     if done > 0 {
                         shared.tally.committed(done);
                         shared.sweep.progressed(Some(part));
+                        self.see_that_rows_get_fewer(done)?;
                     }
                     for (key, error) in failed {
                         self.failed(key, error)?;

@@ -1,5 +1,6 @@
 use crate::Key;
 use crate::backend::{Described, Lock, PartitionBackend, Take};
+use crate::scan::Lexis;
 use crate::sql::{runners, stamp};
 use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::prelude::*;
@@ -42,12 +43,25 @@ impl PartitionBackend for Sqlite {
     // The transaction has the file for itself.
     const LOCK_ROWS: &'static str = "";
     const ONE_LOCK: bool = true;
+    const LEXIS: Lexis = Lexis {
+        is_placeholder: |char, next| {
+            char == '?'
+                || (matches!(char, '$' | ':' | '@')
+                    && next.is_some_and(|next| next.is_alphanumeric() || next == '_'))
+        },
+        quotes: &['\'', '"', '`'],
+        has_backslashes: false,
+        has_hashes: false,
+        is_nested: false,
+        has_brackets: true,
+    };
     const QUOTE: char = '"';
 
     fn key_as_text(kind: Key, key: &str) -> String {
         match kind {
             Key::Integer | Key::Text => format!("CAST({key} AS text)"),
-            Key::Uuid => format!("hex({key})"),
+            // Of NULL, too, it makes a text.
+            Key::Uuid => format!("CASE WHEN {key} IS NOT NULL THEN hex({key}) END"),
         }
     }
 

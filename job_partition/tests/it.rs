@@ -23,6 +23,7 @@ mod postgres {
     const SWALLOWED_ROLLBACK: Option<(&str, &str)> = None;
     const LEVEL: &str = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL $LEVEL";
     const MANY: u16 = 3_000;
+    const PLACEHOLDER: &str = "$1";
     const SESSION: &str = "SELECT CAST(pg_backend_pid() AS bigint) AS number";
 
     /// The key as an SQL literal.
@@ -55,6 +56,7 @@ mod mysql {
     const SWALLOWED_ROLLBACK: Option<(&str, &str)> = None;
     const LEVEL: &str = "SET SESSION TRANSACTION ISOLATION LEVEL $LEVEL";
     const MANY: u16 = 3_000;
+    const PLACEHOLDER: &str = "?";
     const SESSION: &str = "SELECT CAST(CONNECTION_ID() AS signed) AS number";
 
     fn literal(kind: Key) -> &'static str {
@@ -86,6 +88,7 @@ mod sqlite {
         "INSERT OR ROLLBACK INTO taken VALUES (1)",
     ));
     const MANY: u16 = 33_000; // binds are 32,766 at most
+    const PLACEHOLDER: &str = "?1";
     const SESSION: &str = "SELECT 0 AS number";
 
     fn literal(_: Key) -> &'static str {

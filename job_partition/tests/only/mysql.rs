@@ -1,6 +1,7 @@
+use super::Db;
 use super::suite::items::{assert_complete, assert_each_done_once, items, mark, partition, pending};
 use diesel::connection::SimpleConnection;
-use job_partition::{Key, Outcome};
+use job_partition::{Key, Outcome, PartitionError};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -68,4 +69,33 @@ fn a_deadlock_that_the_closure_swallows_is_a_failure_of_its_rows() {
     );
     assert_eq!(report.rows, 20 - failed as u64);
     assert_eq!(pending(&db), 0, "what came after the deadlock is committed");
+}
+
+#[test]
+fn a_number_or_a_date_is_no_text() {
+    for kind in ["BIGINT", "DATE", "DOUBLE", "TINYINT UNSIGNED"] {
+        let db = Db::empty();
+        db.execute(&format!(
+            "CREATE TABLE items (id {kind} PRIMARY KEY, name VARCHAR(60), done INT)"
+        ));
+        let error = partition(Key::Text).run(&db.manager(), mark).unwrap_err();
+        let expected = Key::Text;
+        assert!(
+            matches!(&error, PartitionError::WrongKey { expected: said, .. } if *said == expected),
+            "{error}"
+        );
+        assert!(
+            error.to_string().contains("say with key() what the column holds"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn bytes_that_are_no_text_are_a_wrong_key() {
+    let db = Db::empty();
+    db.execute("CREATE TABLE items (id VARBINARY(9) PRIMARY KEY, name VARCHAR(60), done INT NOT NULL)");
+    db.execute("INSERT INTO items VALUES (x'ff00', 'item', 0)");
+    let error = partition(Key::Text).run(&db.manager(), mark).unwrap_err();
+    assert!(matches!(error, PartitionError::WrongKey { .. }), "{error}");
 }

@@ -1,4 +1,6 @@
-use super::{Conn, Db, IMPLICIT_COMMIT, KILL, MANY, SESSION, SWALLOWED_ROLLBACK, UUID, literal, uuid};
+use super::{
+    Conn, Db, IMPLICIT_COMMIT, KILL, MANY, PLACEHOLDER, SESSION, SWALLOWED_ROLLBACK, UUID, literal, uuid,
+};
 
 mod completion; // is proved
 mod control; // pause, stop, throttle, progress
