@@ -1,19 +1,18 @@
 //! One batch, in one transaction: lock, read, work, check, commit.
 
-use crate::backend::{Lock, ROLL_BACK, SET, Take};
-use crate::plan::Span;
+use crate::backend::{Lock, SET, Take};
 use crate::run::{Conn, Db, Shared};
+use crate::table::Span;
+use crate::work::{OVER, fault_of_work, perform};
 use crate::{KeyValue, PartitionBackend, PartitionConnection, PartitionError};
 use anyhow::anyhow;
 use diesel::Connection;
-use diesel::connection::{LoadConnection, SimpleConnection, TransactionManager};
+use diesel::connection::{SimpleConnection, TransactionManager};
 use diesel::deserialize::QueryableByName;
 use diesel::r2d2::ManageConnection;
 use diesel::result::Error;
-use job_db::{Database, Fault, is_broken, roll_back_to, transaction_depth};
-use std::any::Any;
+use job_db::{Database, Fault, roll_back_to};
 use std::collections::HashSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What came of a batch.
 #[derive(Debug)]
@@ -84,13 +83,6 @@ impl Trouble {
             Trouble::Fatal(_) => Fault::Other,
         }
     }
-}
-
-fn fault_of_work<DB: Database>(error: &anyhow::Error) -> Fault {
-    error
-        .chain()
-        .find_map(|cause| cause.downcast_ref::<Error>())
-        .map_or(Fault::Other, DB::fault)
 }
 
 /// Tries the batch once. What the lock needs beyond the transaction's end is left to the caller.
@@ -174,63 +166,6 @@ type C<M> = <Conn<M> as Connection>::TransactionManager;
 
 /// How many rows of a batch are looked for, to know whether the closure leaves them where they are.
 const SOME: usize = 100;
-
-/// What is said of a transaction that was over too soon.
-const OVER: &str = "the batch's transaction was not as the closure found it, and some of what the closure wrote may be committed \
-     already: leave COMMIT and ROLLBACK to the run, do no DDL on MySQL and MariaDB, and hand on the errors of your statements";
-
-/// Calls the closure. After a panic nobody knows what state the connection is in.
-fn perform<DB, T, Conn>(
-    work: impl Fn(&[T], &mut Conn) -> anyhow::Result<()>,
-    rows: &[T],
-    keys: &[KeyValue],
-    conn: &mut Conn,
-) -> Result<(), Trouble>
-where
-    DB: PartitionBackend,
-    Conn: LoadConnection<Backend = DB>,
-{
-    let (error, left) = match catch_unwind(AssertUnwindSafe(|| work(rows, conn))) {
-        Ok(Ok(())) if !is_broken(conn) && transaction_depth(conn) == 1 => match DB::check_open(conn) {
-            Ok(()) => return Ok(()),
-            Err(error) if DB::fault(&error) == Fault::Disconnected => return Err(error.into()),
-            Err(_) => (anyhow!(OVER), Left::Writes),
-        },
-        Ok(Ok(())) => (anyhow!(OVER), Left::Writes),
-        Ok(Err(error)) => (error, Left::Nothing),
-        Err(panic) => (
-            anyhow!("the closure panicked: {}", message(panic.as_ref())),
-            Left::Unknown,
-        ),
-    };
-    let is_over = left != Left::Writes && fault_of_work::<DB>(&error) == Fault::Other && is_over(conn);
-    let (error, left) = if is_over {
-        (error.context(OVER), Left::Writes)
-    } else {
-        (error, left)
-    };
-    Err(Trouble::Work {
-        keys: keys.to_vec(),
-        error,
-        left,
-    })
-}
-
-/// Rolls back what the closure did, or finds that its transaction is over.
-fn is_over<DB: Database, Conn: LoadConnection<Backend = DB>>(conn: &mut Conn) -> bool {
-    match conn.batch_execute(ROLL_BACK) {
-        Ok(()) => false,
-        Err(error) => DB::fault(&error) != Fault::Disconnected,
-    }
-}
-
-pub(crate) fn message(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("with something that is no text")
-}
 
 /// Rows that the closure has left pending, against its word, would come again for ever. They are failures, which the batch is
 /// halved for; if it is all rows of the first batch, the closure marks nothing at all.

@@ -2,8 +2,8 @@
 //! disagree about them are kept apart by row locks.
 
 use crate::blocks::{self, Block, ENOUGH};
-use crate::plan::Table;
 use crate::sql::{KEY, NUMBER, Numbered, Sql};
+use crate::table::Table;
 use crate::{Key, KeyValue, PartitionBackend, PartitionError};
 use diesel::connection::LoadConnection;
 use diesel::result::QueryResult;

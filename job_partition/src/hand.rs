@@ -2,11 +2,11 @@
 //! table finds nothing.
 
 use crate::options::Size;
-use crate::plan::Span;
 use crate::run::{Conn, Db, GLANCE, Shared, Stop};
 use crate::session::Session;
 use crate::settle::Settled;
 use crate::sweep::{Next, Went};
+use crate::table::Span;
 use crate::{KeyValue, PartitionConnection};
 use diesel::deserialize::QueryableByName;
 use diesel::r2d2::ManageConnection;

@@ -147,7 +147,9 @@ mod session;
 mod settle;
 mod sql;
 mod sweep;
+mod table;
 mod tally;
+mod work;
 
 #[cfg(feature = "mysql")]
 mod mysql;

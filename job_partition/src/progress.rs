@@ -1,5 +1,5 @@
-use crate::batch::message;
 use crate::run::{Conn, Db, Shared};
+use crate::work::message;
 use crate::{PartitionBackend, PartitionConnection, session};
 use diesel::r2d2::ManageConnection;
 use std::fmt;

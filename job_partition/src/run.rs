@@ -1,9 +1,10 @@
 //! A run: what is prepared for it, what its threads share, and its report.
 
 use crate::ebb::Ebb;
-use crate::plan::{Plan, Slices, Table};
+use crate::plan::Plan;
 use crate::progress::Reporter;
 use crate::sweep::{End, Sweep};
+use crate::table::{Slices, Table};
 use crate::tally::Tally;
 use crate::{
     Cover, Failures, Outcome, Partition, PartitionBackend, PartitionConnection, PartitionError, Report,

@@ -2,9 +2,9 @@
 
 use crate::batch::{Batch, Left, Trouble, attempt};
 use crate::hand::Hand;
-use crate::plan::Span;
 use crate::run::{Db, Shared, Stop};
 use crate::sweep::jittered;
+use crate::table::Span;
 use crate::{KeyValue, PartitionBackend, PartitionConnection, PartitionError};
 use diesel::deserialize::QueryableByName;
 use diesel::r2d2::ManageConnection;

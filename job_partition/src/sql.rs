@@ -85,8 +85,8 @@ pub struct Numbered {
 macro_rules! stamp {
     ($db:ty) => {
         const _: () = {
-            use crate::batch::message;
             use crate::sql::{KEY, KeyText, Keyed, NUMBER, Numbered, Part, Sql};
+            use crate::work::message;
             use diesel::deserialize::{QueryableByName, Result};
             use diesel::query_builder::{AstPass, QueryFragment};
             use diesel::row::NamedRow;
