@@ -25,6 +25,26 @@ job_db::statement! {
             set_config('gatun.batch', 'open', true)"
 }
 
+/// Types that are no integers and no UUIDs, as `format_type` names them, and types of numbers.
+const TEXTS: &[&str] = &[
+    "text",
+    "character",
+    "character varying",
+    "bytea",
+    "date",
+    "boolean",
+    "timestamp without time zone",
+    "timestamp with time zone",
+];
+const NUMBERS: &[&str] = &[
+    "smallint",
+    "integer",
+    "bigint",
+    "numeric",
+    "real",
+    "double precision",
+];
+
 /// The key of the advisory lock: the namespace in the upper 48 bits, the partition's number in the lower 16.
 fn advisory_key(lock: &Lock) -> i64 {
     (lock.namespace << 16 | u64::from(lock.number)).cast_signed()
@@ -62,9 +82,10 @@ impl PartitionBackend for Pg {
     }
 
     fn suits(kind: Key, key_type: &str) -> bool {
-        let any = |types: &[&str]| types.iter().any(|name| key_type.starts_with(name));
-        let is_text = any(&["text", "character", "bytea", "date", "time", "boolean"]);
-        let is_number = any(&["smallint", "integer", "bigint", "numeric", "real", "double"]);
+        // A domain has a name of its own, and may be anything.
+        let base = key_type.split('(').next().unwrap_or(key_type);
+        let is_text = TEXTS.contains(&base);
+        let is_number = NUMBERS.contains(&base);
         match kind {
             Key::Integer => !is_text && key_type != "uuid",
             Key::Uuid => !is_text && !is_number,

@@ -9,7 +9,7 @@ pub struct Lexis {
     pub(crate) quotes: &'static [char],
     /// Whether `\` in a text takes the meaning from what follows.
     pub(crate) has_backslashes: bool,
-    /// Whether `#` begins a comment.
+    /// Whether `#` begins a comment, and `--` does with a space behind it only.
     pub(crate) has_hashes: bool,
     /// Whether `$$` and `$tag$` stand around texts, `E'…'` has backslashes, and a comment may stand in a comment.
     pub(crate) is_nested: bool,
@@ -31,7 +31,7 @@ pub(crate) fn flaw(lexis: &Lexis, sql: &str) -> Option<String> {
                 None => return Some(format!("{:?} is not closed", char)),
             }
         } else {
-            let in_name = before.is_some_and(is_of_name);
+            let in_name = char == '$' && before.is_some_and(is_of_name);
             if !in_name && (lexis.is_placeholder)(char, next) {
                 let end = rest[1..].iter().take_while(|char| is_of_name(**char)).count();
                 let found: String = rest[..=end].iter().collect();
@@ -72,7 +72,8 @@ fn skipped(lexis: &Lexis, before: Option<char>, rest: &[char]) -> Option<Option<
     if lexis.has_brackets && quote == '[' {
         return Some(rest.iter().position(|char| *char == ']').map(|at| at + 1));
     }
-    if starts("--") || (lexis.has_hashes && quote == '#') {
+    let is_spaced = rest.get(2).is_none_or(|char| char.is_whitespace());
+    if (starts("--") && (is_spaced || !lexis.has_hashes)) || (lexis.has_hashes && quote == '#') {
         return Some(Some(rest.iter().take_while(|char| **char != '\n').count()));
     }
     if starts("/*") {
@@ -176,8 +177,14 @@ mod tests {
                 "note = \"?\" AND `a?` = 1",
                 "note = 'it\\'s ?' # and ?",
                 "a = @var AND b = 1 AND c = '$1'",
+                "a = (5--3) AND b = 1",
             ],
-            &["id < ?", "note = '\\\\' AND a = ?"],
+            &[
+                "id < ?",
+                "id < a?",
+                "a = 5--3 AND b = ?",
+                "note = '\\\\' AND a = ?",
+            ],
         );
     }
 

@@ -131,6 +131,30 @@ fn an_implicit_commit_is_noticed() {
     }
 }
 
+/// The same error is a failure of its row alone where it is handed on.
+#[test]
+fn an_error_that_ended_the_transaction_and_is_handed_on_is_a_failure_of_its_row() {
+    let Some((prepare, conflict)) = SWALLOWED_ROLLBACK else {
+        return;
+    };
+    let db = items(Key::Integer, 0);
+    insert(&db, (0..40).map(|id| id.to_string()));
+    db.execute(prepare);
+    let report = partition(Key::Integer)
+        .batch(10)
+        .run(&db.manager(), |batch, conn| {
+            mark(batch, conn)?;
+            if has(batch, 17) {
+                conn.batch_execute(conflict)?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(failed(&report), [17], "{report}");
+    assert_eq!((report.rows, pending(&db)), (39, 1));
+    assert!(report.failures[0].error.contains("UNIQUE"), "{report}");
+}
+
 /// The error of one row that ends the transaction, and that the closure goes on after.
 #[test]
 fn a_swallowed_error_that_ended_the_transaction_is_a_failure() {
