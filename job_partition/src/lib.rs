@@ -110,8 +110,8 @@
 //! - The transaction is as long as the batch. On SQLite nobody else writes meanwhile; on servers, others who write the same
 //!   rows wait. Small batches and [`Partition::target`] are for that.
 //! - The closure must hand on the errors of its statements, and must not end the transaction. That it has is found after it
-//!   has: between the end and the run's next look, other workers may have done the same rows. It is not found where the
-//!   closure ends on a deadlock or a lost connection that it hands on, after it went on from an earlier one.
+//!   has: between the end and the run's next look, other workers may have done the same rows. And it is not found where the
+//!   closure's own error, after the end, is a deadlock, a lost connection or another that is tried again.
 //! - On MySQL and MariaDB the level is set once for each connection of the run; a closure that sets its session to another
 //!   one has batches at that level.
 //! - The condition and the columns are SQL without binds: placeholders outside of quotes and comments are refused, as are
