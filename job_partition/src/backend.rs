@@ -1,9 +1,10 @@
+use crate::scan::Lexis;
 use crate::sql::{Keyed, Numbered, Part, Sql};
 use crate::{Key, KeyValue};
 use diesel::connection::LoadConnection;
 use diesel::deserialize::QueryableByName;
-use diesel::result::QueryResult;
-use job_db::Database;
+use diesel::result::{Error, QueryResult};
+use job_db::{Database, DbConnection};
 
 /// The lock of one partition.
 #[derive(Debug)]
@@ -17,6 +18,12 @@ pub struct Lock {
     pub(crate) table: String,
     pub(crate) key: String,
 }
+
+/// A savepoint that is set before the rows are read goes with the transaction, even where another was begun at once. (On
+/// PostgreSQL it must not stand between the lock of a row and its change, which would make a multixact of the two.)
+pub(crate) const SET: &str = "SAVEPOINT gatun_batch";
+const RELEASE: &str = "RELEASE SAVEPOINT gatun_batch";
+pub(crate) const ROLL_BACK: &str = "ROLLBACK TO SAVEPOINT gatun_batch";
 
 /// What came of reaching for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +58,10 @@ pub trait PartitionBackend: Database {
     #[doc(hidden)]
     const ONE_LOCK: bool = false;
 
+    /// How SQL is read, to know what the caller's pieces of it have in them.
+    #[doc(hidden)]
+    const LEXIS: Lexis;
+
     /// What stands before and behind each part of a name, and is doubled within.
     #[doc(hidden)]
     const QUOTE: char;
@@ -62,6 +73,12 @@ pub trait PartitionBackend: Database {
     /// An expression for an integer that is the same whenever the key is.
     #[doc(hidden)]
     fn key_as_number(kind: Key, key: &str) -> String;
+
+    /// Whether a column of this type can be such a key, as far as the type alone tells.
+    #[doc(hidden)]
+    fn suits(_kind: Key, _key_type: &str) -> bool {
+        true
+    }
 
     /// Appends the key as a bind, such that an index on the column serves a comparison with it.
     #[doc(hidden)]
@@ -81,11 +98,37 @@ pub trait PartitionBackend: Database {
     where
         C: LoadConnection<Backend = Self>;
 
+    /// Runs statements that only read, in a transaction of their own at READ COMMITTED, whatever the session's level is: what
+    /// others may yet roll back is not seen, and nothing waits for them.
+    #[doc(hidden)]
+    fn read<C, T, E>(conn: &mut C, work: impl FnOnce(&mut C) -> Result<T, E>) -> Result<T, E>
+    where
+        C: LoadConnection<Backend = Self>,
+        E: From<Error>,
+    {
+        Self::write_transaction(conn, work)
+    }
+
     /// Begins a transaction at READ COMMITTED that holds the lock, or says that somebody else has it.
     #[doc(hidden)]
     fn begin<C>(conn: &mut C, lock: &Lock) -> QueryResult<Take>
     where
         C: LoadConnection<Backend = Self>;
+
+    /// What a SELECT for keys and numbers has behind it to tell, by a row with the number 1, that the transaction is not the
+    /// one that was begun with the lock.
+    #[doc(hidden)]
+    const TELLS_OF_END: &'static str = "";
+
+    /// Fails where the transaction is not the one that was begun with the lock, unless [`TELLS_OF_END`](Self::TELLS_OF_END)
+    /// tells.
+    #[doc(hidden)]
+    fn check_open<C>(conn: &mut C) -> QueryResult<()>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        conn.batch_execute(RELEASE)
+    }
 
     /// Frees the lock after the transaction's end, where it does not go with it.
     #[doc(hidden)]
@@ -117,15 +160,6 @@ pub trait PartitionBackend: Database {
     label = "give the `ConnectionManager` of a PgConnection, MysqlConnection or SqliteConnection",
     note = "and enable the feature `postgres`, `mysql` or `sqlite`"
 )]
-pub trait PartitionConnection: LoadConnection<Backend = Self::Db> {
-    /// The database behind this connection.
-    type Db: PartitionBackend;
-}
+pub trait PartitionConnection: DbConnection<Db: PartitionBackend> {}
 
-impl<C> PartitionConnection for C
-where
-    C: LoadConnection,
-    C::Backend: PartitionBackend,
-{
-    type Db = C::Backend;
-}
+impl<C> PartitionConnection for C where C: DbConnection<Db: PartitionBackend> {}

@@ -1,19 +1,18 @@
 //! One batch, in one transaction: lock, read, work, check, commit.
 
-use crate::backend::{Lock, Take};
-use crate::plan::Span;
+use crate::backend::{Lock, SET, Take};
 use crate::run::{Conn, Db, Shared};
+use crate::table::Span;
+use crate::work::{OVER, fault_of_work, perform};
 use crate::{KeyValue, PartitionBackend, PartitionConnection, PartitionError};
 use anyhow::anyhow;
 use diesel::Connection;
-use diesel::connection::TransactionManager;
+use diesel::connection::{SimpleConnection, TransactionManager};
 use diesel::deserialize::QueryableByName;
 use diesel::r2d2::ManageConnection;
 use diesel::result::Error;
-use job_db::{Database, Fault, roll_back_to, transaction_depth};
-use std::any::Any;
+use job_db::{Database, Fault, roll_back_to};
 use std::collections::HashSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What came of a batch.
 #[derive(Debug)]
@@ -33,7 +32,18 @@ pub(crate) enum Batch {
     Busy,
 }
 
-/// Why a batch came to nothing. It is rolled back.
+/// What a batch that failed has left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// Nothing: it is rolled back.
+    Nothing,
+    /// Nothing, if its session is discarded: the connection is in an unknown state.
+    Unknown,
+    /// The closure's transaction was over before its end: some of what it wrote may be committed.
+    Writes,
+}
+
+/// Why a batch came to nothing.
 #[derive(Debug)]
 pub(crate) enum Trouble {
     /// A statement around the closure failed.
@@ -42,8 +52,7 @@ pub(crate) enum Trouble {
     Work {
         keys: Vec<KeyValue>,
         error: anyhow::Error,
-        /// Whether the connection is in an unknown state.
-        broken: bool,
+        left: Left,
     },
     /// There is no use in going on.
     Fatal(PartitionError),
@@ -66,10 +75,11 @@ impl Trouble {
     pub(crate) fn fault<DB: Database>(&self) -> Fault {
         match self {
             Trouble::Statement(error) => DB::fault(error),
-            Trouble::Work { error, .. } => error
-                .chain()
-                .find_map(|cause| cause.downcast_ref::<Error>())
-                .map_or(Fault::Other, DB::fault),
+            // What is committed in part is not to be tried again as if it were not.
+            Trouble::Work {
+                left: Left::Writes, ..
+            } => Fault::Other,
+            Trouble::Work { error, .. } => fault_of_work::<DB>(error),
             Trouble::Fatal(_) => Fault::Other,
         }
     }
@@ -120,6 +130,7 @@ where
     F: Fn(&[T], &mut M::Connection) -> anyhow::Result<()>,
 {
     let plan = &shared.plan;
+    conn.batch_execute(SET)?;
     let found = Db::<M>::rows::<_, T>(conn, plan.select(part, span, limit))?;
     let count = found.len();
     let (mut keys, mut rows, mut failed) = (Vec::with_capacity(count), Vec::with_capacity(count), Vec::new());
@@ -139,7 +150,7 @@ where
         }
     }
     if !rows.is_empty() {
-        perform(work, &rows, &keys, conn)?;
+        perform::<Db<M>, _, _>(work, &rows, &keys, conn)?;
         all_marked(shared, conn, &keys, span)?;
     }
     C::<M>::commit_transaction(conn).map_err(|error| of_work::<M>(&keys, error))?;
@@ -153,38 +164,8 @@ where
 
 type C<M> = <Conn<M> as Connection>::TransactionManager;
 
-/// Calls the closure. After a panic nobody knows what state the connection is in.
-fn perform<T, Conn: Connection>(
-    work: impl Fn(&[T], &mut Conn) -> anyhow::Result<()>,
-    rows: &[T],
-    keys: &[KeyValue],
-    conn: &mut Conn,
-) -> Result<(), Trouble> {
-    let (error, broken) = match catch_unwind(AssertUnwindSafe(|| work(rows, conn))) {
-        Ok(Ok(())) if transaction_depth(conn) == 1 => return Ok(()),
-        Ok(Ok(())) => (
-            anyhow!(
-                "the batch's transaction was not as the closure found it: leave COMMIT and ROLLBACK to the run"
-            ),
-            true,
-        ),
-        Ok(Err(error)) => (error, false),
-        Err(panic) => (anyhow!("the closure panicked: {}", message(panic.as_ref())), true),
-    };
-    Err(Trouble::Work {
-        keys: keys.to_vec(),
-        error,
-        broken,
-    })
-}
-
-fn message(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("with something that is no text")
-}
+/// How many rows of a batch are looked for, to know whether the closure leaves them where they are.
+const SOME: usize = 100;
 
 /// Rows that the closure has left pending, against its word, would come again for ever. They are failures, which the batch is
 /// halved for; if it is all rows of the first batch, the closure marks nothing at all.
@@ -200,8 +181,16 @@ where
 {
     let plan = &shared.plan;
     // Where the closure has swallowed an error that ended the transaction, this is what fails.
-    let found =
-        Db::<M>::numbered(conn, plan.still_pending(keys)).map_err(|error| of_work::<M>(keys, error))?;
+    let mut sql = plan.still_pending(keys);
+    sql.text(Db::<M>::TELLS_OF_END);
+    let found = Db::<M>::numbered(conn, sql).map_err(|error| of_work::<M>(keys, error))?;
+    if found.iter().any(|row| row.number == 1) {
+        return Err(Trouble::Work {
+            keys: keys.to_vec(),
+            error: anyhow!(OVER),
+            left: Left::Writes,
+        });
+    }
     let ours: HashSet<&KeyValue> = keys.iter().collect();
     let mut left = Vec::new();
     for row in found {
@@ -211,6 +200,14 @@ where
         }
     }
     if left.is_empty() {
+        if shared.ebb.wants_look(shared.tally.rows()) {
+            let some = &keys[..keys.len().min(SOME)];
+            let there =
+                Db::<M>::numbered(conn, plan.there(some)).map_err(|error| of_work::<M>(keys, error))?;
+            if there.len() < some.len() {
+                shared.ebb.watch();
+            }
+        }
         return Ok(());
     }
     if left.len() == keys.len() && shared.tally.rows() == 0 && matches!(span, Span::After(_)) {
@@ -222,7 +219,7 @@ where
     Err(Trouble::Work {
         keys: keys.to_vec(),
         error: anyhow!("the closure succeeded, but the row is still pending"),
-        broken: false,
+        left: Left::Nothing,
     })
 }
 
@@ -236,7 +233,7 @@ where
         Fault::Other => Trouble::Work {
             keys: keys.to_vec(),
             error: error.into(),
-            broken: false,
+            left: Left::Nothing,
         },
         _ => Trouble::Statement(error),
     }

@@ -45,12 +45,6 @@ impl Control {
         *self.state() == State::Paused
     }
 
-    /// Waits as long as it is paused; `false` means stop.
-    pub(crate) fn may_go_on(&self) -> bool {
-        let state = self.0.1.wait_while(self.state(), |state| *state == State::Paused);
-        *state.unwrap_or_else(PoisonError::into_inner) != State::Stopped
-    }
-
     /// Lets time pass; `false` means stop.
     pub(crate) fn sleep(&self, time: Duration) -> bool {
         let start = Instant::now();

@@ -9,6 +9,17 @@ pub enum PartitionError {
     #[error("{0}")]
     Invalid(&'static str),
 
+    /// A piece of SQL that cannot be pasted into the statements.
+    #[error("{option}({sql:?}) cannot be part of a statement: {flaw}")]
+    InvalidSql {
+        /// `pending` or `columns`.
+        option: &'static str,
+        /// The piece.
+        sql: String,
+        /// What is wrong with it.
+        flaw: String,
+    },
+
     /// There is no such table.
     #[error("there is no table {0:?}")]
     UnknownTable(String),
@@ -23,12 +34,27 @@ pub enum PartitionError {
     },
 
     /// The column holds something else than was said.
-    #[error("the key {found:?} is not what Key::{expected:?} stands for")]
+    #[error(
+        "the key {found} is not what Key::{expected:?} stands for: say with key() what the column holds, or choose a column \
+         that holds it"
+    )]
     WrongKey {
         /// What the column was said to hold.
         expected: Key,
-        /// What it holds, as text.
+        /// What it holds: a value in quotes, or a type.
         found: String,
+    },
+
+    /// A pending row has no key.
+    #[error(
+        "a pending row of table {table:?} has NULL in its key {key:?}, so that no worker can take it: give it a key, make the \
+         column NOT NULL, or leave such rows out by pending()"
+    )]
+    NullKey {
+        /// The table.
+        table: String,
+        /// The key's column.
+        key: String,
     },
 
     /// The closure gave `Ok`, and every row that it was given is pending as before. Nothing of the batch is committed.
@@ -43,6 +69,21 @@ pub enum PartitionError {
         pending: String,
     },
 
+    /// The closure takes rows away from under their keys, and again and again, after as many rows were done as had been
+    /// pending, no fewer were. What was done is committed.
+    #[error(
+        "{rows} rows were done, and with {pending} pending there are no fewer than before: the closure must not change the \
+         key {key:?}, nor bring rows back that it removes; or else rows are added faster than this run does them"
+    )]
+    NoEnd {
+        /// The rows that this run has done.
+        rows: u64,
+        /// The rows that are pending.
+        pending: u64,
+        /// The key's column.
+        key: String,
+    },
+
     /// More rows failed than `max_failures` allows.
     #[error("{0}: that is more than max_failures allows")]
     TooManyFailures(Box<Report>),
@@ -55,8 +96,11 @@ pub enum PartitionError {
     #[error(transparent)]
     ServerTooOld(MigrateError),
 
-    /// The database refused one of the statements around the closure; look at `pending` and `columns`.
-    #[error(transparent)]
+    /// The database refused one of the statements around the closure.
+    #[error(
+        "the database refused a statement of the run: {0}. What was committed stays done, and a run that is started again \
+         goes on from there; if it speaks of SQL, look at pending() and columns()"
+    )]
     Database(#[from] diesel::result::Error),
 
     /// The operating system gave no thread.

@@ -2,11 +2,11 @@
 //! table finds nothing.
 
 use crate::options::Size;
-use crate::plan::Span;
-use crate::run::{Conn, Db, Shared, Stop};
+use crate::run::{Conn, Db, GLANCE, Shared, Stop};
 use crate::session::Session;
 use crate::settle::Settled;
 use crate::sweep::{Next, Went};
+use crate::table::Span;
 use crate::{KeyValue, PartitionConnection};
 use diesel::deserialize::QueryableByName;
 use diesel::r2d2::ManageConnection;
@@ -120,33 +120,35 @@ where
 
     /// Waits while the run is paused or throttled; `false` means stop.
     fn may_start(&self) -> bool {
-        let options = self.shared.partition;
+        let shared = self.shared;
+        let options = shared.partition;
         if options.control.is_paused() {
             log::info!("gatun partition: paused");
-            options.control.may_go_on();
-            self.shared.sweep.progressed(None);
+            while options.control.is_paused() {
+                if !shared.sleep(GLANCE) {
+                    return false;
+                }
+                shared.sweep.progressed(None);
+            }
         }
         if let Some(throttle) = &options.throttle {
             while let Some(pause) = throttle() {
-                self.shared.tally.throttle(Some(&pause.reason));
-                if !options.control.sleep(pause.time) {
+                shared.tally.throttle(Some(&pause.reason));
+                if !shared.sleep(pause.time) {
                     return false;
                 }
-                self.shared.sweep.progressed(None);
-                if self.shared.sweep.end().is_some() {
-                    break;
-                }
+                shared.sweep.progressed(None);
             }
-            self.shared.tally.throttle(None);
+            shared.tally.throttle(None);
         }
-        options.control.may_go_on()
+        !options.control.is_stopped()
     }
 
     /// Does the next batch of a partition, in halves where it fails.
     fn batch(&mut self, part: usize, cursor: Option<KeyValue>) -> Result<Went, Stop> {
         let limit = self.size.rows();
         let start = Instant::now();
-        Ok(match self.settle(part, &Span::After(cursor), limit)? {
+        Ok(match self.settle(part, &Span::After(cursor.clone()), limit)? {
             Settled::Done { found, last } => {
                 self.size.learn(found, start.elapsed());
                 if found < limit {
@@ -157,7 +159,8 @@ where
             }
             Settled::Busy => Went::Busy,
             Settled::Failed(keys, error) => {
-                let last = keys.last().cloned();
+                // None is left where all of them are committed in spite of the failure.
+                let last = keys.last().cloned().or(cursor);
                 if self.bisect(part, keys, error)? {
                     Went::On(last)
                 } else {

@@ -66,7 +66,7 @@
 //!    file's write lock on SQLite. If it is not free, another partition is next.
 //! 3. The next pending rows of the partition in the key's order, each locked; rows that others have locked are passed over.
 //! 4. The closure, which does them and marks them, so that they are no longer pending.
-//! 5. A check that none of them is; COMMIT.
+//! 5. A check that none of them is, and that the transaction is still this one; COMMIT.
 //!
 //! When every partition was drained under its lock, the whole table is looked at once more. If rows are pending, such as
 //! those that were locked by others or committed with a low key behind everybody's back, their partitions are opened
@@ -82,7 +82,14 @@
 //!   later is a later run's.
 //! - **A row that fails is found**: its batch is halved until it is alone, it is reported with its key and the error, and left
 //!   as it was. All others are done. A panic is such a failure.
-//! - **A closure that marks nothing is an error**, [`PartitionError::NotMarked`], and not an endless loop.
+//! - **A closure that marks nothing is an error**, [`PartitionError::NotMarked`], and not an endless loop. So is one that
+//!   changes the key, by which rows come again for ever: [`PartitionError::NoEnd`].
+//! - **A closure that ends the transaction is found out**: by a COMMIT or ROLLBACK of its own, by DDL on MySQL and MariaDB,
+//!   or by going on after an error that rolled everything back, such as a deadlock there or SQLite's `OR ROLLBACK`. Its
+//!   rows are failures that say so, never rows that are done. What it committed by that stays, and cannot be taken back.
+//! - **What others have not committed does not count.** All looks are at READ COMMITTED, whatever the session's level.
+//! - **Rows that come while the run goes on**, wherever their keys lie, are done by it if they are committed before its last
+//!   look; the others are a later run's.
 //! - **Lost connections, deadlocks and serialization failures are tried again**, with growing pauses. A batch that the
 //!   database refuses again and again is halved like one that failed.
 //! - **Nothing but transactions on PostgreSQL**: no session's locks and no settings. A proxy in transaction mode may stand
@@ -98,15 +105,22 @@
 //!   again with it; by halving, up to as often as the batch can be halved. Make them idempotent, or enqueue a job in the
 //!   transaction.
 //! - A row that is *changed* so that it becomes pending again is done again.
-//! - The key must be unique and not null, and must not be changed by the closure. Integers are those of 64 bits with a sign.
+//! - The key must be unique, and must not be changed by the closure. Integers are those of 64 bits with a sign. A pending
+//!   row whose key is NULL ends the run, [`PartitionError::NullKey`], at its start if it is there by then.
 //! - The transaction is as long as the batch. On SQLite nobody else writes meanwhile; on servers, others who write the same
 //!   rows wait. Small batches and [`Partition::target`] are for that.
-//! - The closure must hand on the errors of its statements, and must not end the transaction. MySQL and MariaDB roll a whole
-//!   transaction back on a deadlock, SQLite does on `OR ROLLBACK`; DDL commits on MySQL and MariaDB; so does a COMMIT of your
-//!   own. If the closure goes on after one of these, its later statements stand for themselves, and not all of it is noticed.
-//! - The condition is SQL without binds: no `?` and no `$1` outside of quotes.
-//! - On MySQL and MariaDB sessions should not be at READ UNCOMMITTED: the last look would see what others may yet roll back.
-//! - The last look reads the whole table, unless an index serves the condition.
+//! - The closure must hand on the errors of its statements, and must not end the transaction. That it has is found after it
+//!   has: between the end and the run's next look, other workers may have done the same rows. And it is not found where the
+//!   closure's own error, after the end, is a deadlock, a lost connection or another that is tried again.
+//! - On MySQL and MariaDB the level is set once for each connection of the run; a closure that sets its session to another
+//!   one has batches at that level.
+//! - The condition and the columns are SQL without binds: placeholders outside of quotes and comments are refused, as are
+//!   quotes and parentheses that are not closed. Beyond that the SQL is not understood, and never to be made of what
+//!   strangers have typed.
+//! - The last look reads the whole table, unless an index serves the condition. Where closures delete rows, what is pending
+//!   is counted besides, once or twice in a run, to tell a deletion from a change of the key.
+//! - On top of bare batches, the look for an early end costs a savepoint for each: one statement on PostgreSQL; two on MySQL
+//!   and MariaDB.
 //! - A binary with `panic = "abort"` ends at a panic. Nothing is lost by that, and nothing is halved.
 //!
 //! # Ranges or remainders
@@ -127,8 +141,10 @@
 mod backend;
 mod bar;
 mod batch;
+mod blocks;
 mod bounds;
 mod control;
+mod ebb;
 mod error;
 mod hand;
 mod key;
@@ -140,11 +156,14 @@ mod plan;
 mod progress;
 mod report;
 mod run;
+mod scan;
 mod session;
 mod settle;
 mod sql;
 mod sweep;
+mod table;
 mod tally;
+mod work;
 
 #[cfg(feature = "mysql")]
 mod mysql;

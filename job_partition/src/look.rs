@@ -1,9 +1,10 @@
 use crate::hand::Hand;
+use crate::plan::PLACES;
 use crate::run::{Db, Stop};
 use crate::settle::{ATTEMPTS, FIRST_PAUSE};
+use crate::sql::{Numbered, Sql};
 use crate::sweep::jittered;
-use crate::{PartitionBackend, PartitionConnection, PartitionError};
-use diesel::Connection;
+use crate::{KeyValue, PartitionBackend, PartitionConnection};
 use diesel::deserialize::QueryableByName;
 use diesel::r2d2::ManageConnection;
 use job_db::{Database, Fault};
@@ -18,17 +19,16 @@ where
     T: QueryableByName<Db<M>> + 'static,
     F: Fn(&[T], &mut M::Connection) -> anyhow::Result<()>,
 {
-    /// Looks over the whole table, and gives the partitions that have rows pending which did not fail.
-    pub(crate) fn look(&mut self) -> Result<Vec<usize>, Stop> {
+    /// Reads in a fresh snapshot, as often as it takes; `None` where the run ends meanwhile.
+    pub(crate) fn read(&mut self, sql: impl Fn() -> Sql) -> Result<Option<Vec<Numbered>>, Stop> {
         let shared = self.shared;
         let mut tries = 0;
-        let found = loop {
-            let limit = shared.tally.failures_count() + STRAYS;
+        loop {
             let Some(conn) = self.session.connect(shared)? else {
-                return Ok(vec![0]);
+                return Ok(None);
             };
-            let error = match conn.transaction(|conn| Db::<M>::numbered(conn, shared.plan.look(limit))) {
-                Ok(found) => break found,
+            let error = match Db::<M>::read(conn, |conn| Db::<M>::numbered(conn, sql())) {
+                Ok(found) => return Ok(Some(found)),
                 Err(error) => error,
             };
             tries += 1;
@@ -40,24 +40,67 @@ where
             }
             shared.tally.retried();
             log::warn!("gatun partition: {error}; trying again");
-            if !shared.partition.control.sleep(jittered(FIRST_PAUSE * 4)) {
-                return Ok(vec![0]);
+            if !shared.sleep(jittered(FIRST_PAUSE * 4)) {
+                return Ok(None);
             }
+        }
+    }
+
+    /// Looks over the whole table, and gives the partitions that have rows pending which did not fail.
+    pub(crate) fn look(&mut self) -> Result<Vec<usize>, Stop> {
+        let shared = self.shared;
+        let limit = shared.tally.failures_count() + STRAYS;
+        let Some(found) = self.read(|| shared.plan.look(limit))? else {
+            return Ok(vec![0]);
         };
-        let mut strays = Vec::new();
-        for row in found {
-            let key = shared.plan.table.parse(&row.key).map_err(Stop::Error)?;
-            if !shared.tally.has_failed(&key) {
-                strays.push(usize::try_from(row.number).map_err(|_| {
-                    Stop::Error(PartitionError::WrongKey {
-                        expected: shared.plan.table.kind,
-                        found: row.key.clone(),
-                    })
-                })?);
+        let (mut strays, mut is_placed) = (Vec::new(), true);
+        for (key, number) in self.unknown(found)? {
+            match shared.plan.part_of(&key, number) {
+                Some(part) => strays.push(part),
+                None => is_placed = false,
             }
+        }
+        if !is_placed {
+            strays = self.look_by_parts(limit)?;
         }
         strays.sort_unstable();
         strays.dedup();
         Ok(strays)
+    }
+
+    /// The partitions that have rows pending, where there are any.
+    fn look_by_parts(&mut self, limit: usize) -> Result<Vec<usize>, Stop> {
+        let shared = self.shared;
+        let count = shared.plan.slices.count();
+        let mut strays = Vec::new();
+        for first in (0..count).step_by(PLACES) {
+            let parts = first..count.min(first + PLACES);
+            let Some(found) = self.read(|| shared.plan.look_among(parts.clone(), limit))? else {
+                break;
+            };
+            let found = self.unknown(found)?;
+            strays.extend(
+                found
+                    .iter()
+                    .filter_map(|(_, number)| usize::try_from(*number).ok()),
+            );
+        }
+        // Where others have done them meanwhile, nothing is proved yet: any partition leads to another look.
+        if strays.is_empty() {
+            strays.push(0);
+        }
+        Ok(strays)
+    }
+
+    /// The rows that are not known to fail.
+    fn unknown(&self, found: Vec<Numbered>) -> Result<Vec<(KeyValue, i64)>, Stop> {
+        let mut unknown = Vec::new();
+        for row in found {
+            let key = self.shared.plan.table.parse(&row.key).map_err(Stop::Error)?;
+            if !self.shared.tally.has_failed(&key) {
+                unknown.push((key, row.number));
+            }
+        }
+        Ok(unknown)
     }
 }

@@ -1,5 +1,6 @@
 use crate::Key;
 use crate::backend::{Described, Lock, PartitionBackend, Take};
+use crate::scan::Lexis;
 use crate::sql::{runners, stamp};
 use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::mysql::Mysql;
@@ -48,6 +49,14 @@ fn taken(answer: Option<i64>) -> QueryResult<Take> {
 impl PartitionBackend for Mysql {
     const BIGINT: &'static str = "signed";
     const LOCK_ROWS: &'static str = " FOR UPDATE SKIP LOCKED";
+    const LEXIS: Lexis = Lexis {
+        is_placeholder: |char, _| char == '?',
+        quotes: &['\'', '"', '`'],
+        has_backslashes: true,
+        has_hashes: true,
+        is_nested: false,
+        has_brackets: false,
+    };
     const QUOTE: char = '`';
 
     fn key_as_text(kind: Key, key: &str) -> String {
@@ -65,12 +74,36 @@ impl PartitionBackend for Mysql {
         }
     }
 
+    fn suits(kind: Key, key_type: &str) -> bool {
+        // The server sends them in binary, and not as text.
+        const NO_TEXTS: &[&str] = &[
+            "tinyint",
+            "smallint",
+            "mediumint",
+            "int",
+            "bigint",
+            "decimal",
+            "float",
+            "double",
+            "bit",
+            "year",
+            "date",
+            "datetime",
+            "timestamp",
+            "time",
+        ];
+        kind != Key::Text || !NO_TEXTS.contains(&key_type)
+    }
+
     fn set_up<C>(conn: &mut C) -> QueryResult<()>
     where
         C: LoadConnection<Backend = Self>,
     {
-        // The language in which faults are known, since Diesel does not pass the error's number on.
-        conn.batch_execute("SET SESSION lc_messages = 'en_US'")
+        // The language in which faults are known, since Diesel does not pass the error's number on; and the level of batches,
+        // whatever the one who opened the connection has set.
+        conn.batch_execute(
+            "SET SESSION lc_messages = 'en_US'; SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+        )
     }
 
     fn describe<C>(conn: &mut C, table: &[&str], key: &str) -> QueryResult<Option<Described>>
@@ -109,8 +142,6 @@ impl PartitionBackend for Mysql {
             .get_result(conn)?,
         )?;
         if take == Take::Taken {
-            // It holds for the next transaction only.
-            conn.batch_execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
             C::TransactionManager::begin_transaction(conn)?;
         }
         Ok(take)

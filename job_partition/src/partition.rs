@@ -115,7 +115,7 @@ impl Partition {
 
     /// The SQL condition that a row meets until it is done. That a row is done stands in the row itself: the closure must
     /// change it so that this is no longer true. It is pasted into the statements as it is: never make it of what a
-    /// stranger has typed.
+    /// stranger has typed. It takes no binds: a placeholder in it is refused, unless it stands in quotes.
     pub fn pending(mut self, condition: impl Into<String>) -> Self {
         self.pending = condition.into();
         self
@@ -142,7 +142,7 @@ impl Partition {
     }
 
     /// How many partitions, 64 if not said: many more than workers, so that all have work until the end. Ranges are at most
-    /// this many.
+    /// this many. Each costs a look or two at the index to begin with, and a transaction that finds it drained.
     pub fn partitions(mut self, count: u16) -> Self {
         self.partitions = count;
         self
@@ -185,7 +185,7 @@ impl Partition {
         self
     }
 
-    /// Is asked before each batch; while it gives a [`Pause`], no batch is started.
+    /// Is asked before each batch; while it gives a [`Pause`], no batch is started. Its panic is the run's.
     pub fn throttle(mut self, throttle: impl Fn() -> Option<Pause> + Send + Sync + 'static) -> Self {
         self.throttle = Some(Box::new(throttle));
         self
@@ -205,7 +205,7 @@ impl Partition {
         self
     }
 
-    /// Is called about once a second, and at the end. What is left is counted now and then with one more connection, so seldom
+    /// Is called about once a second, and at the end; no more after it has panicked, which is logged. What is left is counted now and then with one more connection, so seldom
     /// that it takes a fiftieth of the time; that is so for the bar and for the lines in the log as well.
     pub fn on_progress(mut self, show: impl Fn(&Progress) + Send + Sync + 'static) -> Self {
         self.on_progress = Some(Box::new(show));

@@ -4,58 +4,13 @@
 use crate::backend::Lock;
 use crate::namespace::hash48;
 use crate::sql::{KEY, NUMBER, Sql};
-use crate::{Key, KeyValue, PartitionBackend, PartitionError};
+use crate::table::{Slices, Span, Table};
+use crate::{Key, KeyValue, PartitionBackend};
 use std::marker::PhantomData;
+use std::ops::Range;
 
-/// The caller's table, its names in quotes.
-#[derive(Debug)]
-pub(crate) struct Table {
-    pub(crate) name: String,
-    pub(crate) identity: String,
-    /// The key's name alone, and with the table's.
-    pub(crate) bare_key: String,
-    pub(crate) key: String,
-    pub(crate) kind: Key,
-    pub(crate) key_type: String,
-    pub(crate) pending: String,
-    pub(crate) columns: String,
-}
-
-impl Table {
-    pub(crate) fn parse(&self, key: &str) -> Result<KeyValue, PartitionError> {
-        self.kind.parse(key).ok_or_else(|| PartitionError::WrongKey {
-            expected: self.kind,
-            found: key.to_owned(),
-        })
-    }
-}
-
-/// How the rows are shared out among partitions.
-#[derive(Debug)]
-pub(crate) enum Slices {
-    /// By the remainder of the key.
-    Modulo(u16),
-    /// By ranges with open ends; where each but the first begins.
-    Range(Vec<KeyValue>),
-}
-
-impl Slices {
-    pub(crate) fn count(&self) -> usize {
-        match self {
-            Slices::Modulo(n) => (*n).into(),
-            Slices::Range(starts) => starts.len() + 1,
-        }
-    }
-}
-
-/// Which rows of a partition.
-#[derive(Clone, Debug)]
-pub(crate) enum Span {
-    /// Those behind a key; all, without one.
-    After(Option<KeyValue>),
-    /// From a key to another, both included.
-    Between(KeyValue, KeyValue),
-}
+/// Among how many partitions one statement tells texts apart.
+pub(crate) const PLACES: usize = 500;
 
 #[derive(Debug)]
 pub(crate) struct Plan<DB> {
@@ -100,7 +55,8 @@ impl<DB: PartitionBackend> Plan<DB> {
             columns, key, kind, ..
         } = &self.table;
         let mut sql = Sql::new(format!(
-            "SELECT {columns}, {} AS {KEY}",
+            // The line's end ends a comment in the columns.
+            "SELECT {columns}\n, {} AS {KEY}",
             DB::key_as_text(*kind, key)
         ));
         self.push_pending(&mut sql);
@@ -129,41 +85,107 @@ impl<DB: PartitionBackend> Plan<DB> {
             }
             // A span would be full of other partitions' rows.
             _ => {
-                sql.text(format!(" AND {key} IN ("));
-                for (number, value) in keys.iter().enumerate() {
-                    sql.text(if number == 0 { "" } else { ", " });
-                    DB::push_key(&mut sql, value, &self.table.key_type);
-                }
-                sql.text(")");
+                sql.text(" AND ");
+                self.push_is_one_of(&mut sql, keys);
             }
         }
         sql
     }
 
-    /// Pending rows of the whole table, each with the number of its partition.
+    /// Which of these rows are there, pending or not.
+    pub(crate) fn there(&self, keys: &[KeyValue]) -> Sql {
+        let Table { name, key, kind, .. } = &self.table;
+        let mut sql = Sql::new(format!(
+            "SELECT {} AS {KEY}, CAST(0 AS {}) AS {NUMBER} FROM {name} WHERE ",
+            DB::key_as_text(*kind, key),
+            DB::BIGINT
+        ));
+        self.push_is_one_of(&mut sql, keys);
+        sql
+    }
+
+    fn push_is_one_of(&self, sql: &mut Sql, keys: &[KeyValue]) {
+        sql.text(format!("{} IN (", self.table.key));
+        for (number, value) in keys.iter().enumerate() {
+            sql.text(if number == 0 { "" } else { ", " });
+            DB::push_key(sql, value, &self.table.key_type);
+        }
+        sql.text(")");
+    }
+
+    /// Pending rows of the whole table, with the numbers of their partitions where [`part_of`](Self::part_of) needs them.
     pub(crate) fn look(&self, limit: usize) -> Sql {
-        let Table { key, kind, .. } = &self.table;
-        let mut sql = Sql::new(format!("SELECT {} AS {KEY}, CAST(", DB::key_as_text(*kind, key)));
+        let all = 0..self.slices.count();
         match &self.slices {
-            Slices::Modulo(n) => {
-                sql.text(self.remainder(*n));
-            }
-            Slices::Range(starts) if starts.is_empty() => {
-                sql.text("0");
-            }
-            Slices::Range(starts) => {
-                sql.text("CASE");
-                for (number, start) in starts.iter().enumerate() {
-                    sql.text(format!(" WHEN {key} < "));
-                    DB::push_key(&mut sql, start, &self.table.key_type);
-                    sql.text(format!(" THEN {number}"));
-                }
-                sql.text(format!(" ELSE {} END", starts.len()));
+            Slices::Range(_) if self.is_placed_by_the_look() => self.look_among(all, limit),
+            Slices::Range(_) => self.look_for(Sql::new("0"), all, limit),
+            Slices::Modulo(n) => self.look_for(Sql::new(self.remainder(*n)), all, limit),
+        }
+    }
+
+    /// Pending rows of these partitions, which are ranges, with the numbers of their partitions.
+    pub(crate) fn look_among(&self, parts: Range<usize>, limit: usize) -> Sql {
+        let last = parts.end - 1;
+        let mut number = Sql::new(if parts.len() == 1 { "" } else { "CASE" });
+        if let Slices::Range(starts) = &self.slices {
+            for (part, start) in starts.iter().enumerate().take(last).skip(parts.start) {
+                number.text(format!(" WHEN {} < ", self.table.key));
+                DB::push_key(&mut number, start, &self.table.key_type);
+                number.text(format!(" THEN {part}"));
             }
         }
+        number.text(if parts.len() == 1 {
+            last.to_string()
+        } else {
+            format!(" ELSE {last} END")
+        });
+        self.look_for(number, parts, limit)
+    }
+
+    fn look_for(&self, number: Sql, parts: Range<usize>, limit: usize) -> Sql {
+        let Table { key, kind, .. } = &self.table;
+        let mut sql = Sql::new(format!("SELECT {} AS {KEY}, CAST(", DB::key_as_text(*kind, key)));
+        sql.parts.extend(number.parts);
         sql.text(format!(" AS {}) AS {NUMBER}", DB::BIGINT));
         self.push_pending(&mut sql);
+        if let Slices::Range(starts) = &self.slices {
+            if let Some(first) = parts.start.checked_sub(1) {
+                self.and(&mut sql, ">=", &starts[first]);
+            }
+            if let Some(end) = starts.get(parts.end - 1) {
+                self.and(&mut sql, "<", end);
+            }
+        }
         sql.text(format!(" LIMIT {limit}"));
+        sql
+    }
+
+    /// The partition of a row that a look over the whole table found; `None` where only the database can tell, by looks among
+    /// some of them. A statement takes only so many binds, and only the database knows the order of texts.
+    pub(crate) fn part_of(&self, key: &KeyValue, number: i64) -> Option<usize> {
+        match &self.slices {
+            Slices::Range(starts) if !self.is_placed_by_the_look() => {
+                let place = key.place()?;
+                Some(starts.partition_point(|start| start.place() <= Some(place)))
+            }
+            _ => usize::try_from(number).ok(),
+        }
+    }
+
+    fn is_placed_by_the_look(&self) -> bool {
+        self.table.kind == Key::Text && self.slices.count() <= PLACES
+    }
+
+    /// A pending row without a key, if there is one.
+    pub(crate) fn null_key(&self) -> Sql {
+        let Table { key, kind, .. } = &self.table;
+        let mut sql = Sql::new(format!(
+            "SELECT {} AS {KEY}, CAST(0 AS {}) AS {NUMBER}",
+            DB::key_as_text(*kind, key),
+            DB::BIGINT
+        ));
+        self.push_pending(&mut sql);
+        sql.text(format!(" AND {key} IS NULL LIMIT 1"));
         sql
     }
 

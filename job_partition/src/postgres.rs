@@ -1,4 +1,5 @@
 use crate::backend::{Described, Lock, PartitionBackend, Take};
+use crate::scan::Lexis;
 use crate::sql::{Part, Sql, runners, stamp};
 use crate::{Key, KeyValue};
 use diesel::connection::{LoadConnection, TransactionManager};
@@ -18,10 +19,31 @@ struct Row {
 
 job_db::statement! {
     // A statement of its own: one that locks and reads would read with a snapshot from before the lock. The level is looked
-    // at on the way.
-    struct TryLock on Pg { key: i64 => BigInt } -> (Bool, Bool);
-    "SELECT pg_try_advisory_xact_lock(" key "), current_setting('transaction_isolation') = 'read committed'"
+    // at on the way, and a setting is made that goes with the transaction.
+    struct TryLock on Pg { key: i64 => BigInt } -> (Bool, Bool, Text);
+    "SELECT pg_try_advisory_xact_lock(" key "), current_setting('transaction_isolation') = 'read committed',
+            set_config('gatun.batch', 'open', true)"
 }
+
+/// Types that are no integers and no UUIDs, as `format_type` names them, and types of numbers.
+const TEXTS: &[&str] = &[
+    "text",
+    "character",
+    "character varying",
+    "bytea",
+    "date",
+    "boolean",
+    "timestamp without time zone",
+    "timestamp with time zone",
+];
+const NUMBERS: &[&str] = &[
+    "smallint",
+    "integer",
+    "bigint",
+    "numeric",
+    "real",
+    "double precision",
+];
 
 /// The key of the advisory lock: the namespace in the upper 48 bits, the partition's number in the lower 16.
 fn advisory_key(lock: &Lock) -> i64 {
@@ -33,7 +55,19 @@ impl PartitionBackend for Pg {
     // NO KEY is what an UPDATE takes that leaves the key alone: rows of other tables that refer to these can be inserted
     // meanwhile. Among workers it excludes as FOR UPDATE does.
     const LOCK_ROWS: &'static str = " FOR NO KEY UPDATE SKIP LOCKED";
+    const LEXIS: Lexis = Lexis {
+        // A lonely question mark is an operator.
+        is_placeholder: |char, next| char == '$' && next.is_some_and(|next| next.is_ascii_digit()),
+        quotes: &['\'', '"'],
+        has_backslashes: false,
+        has_hashes: false,
+        is_nested: true,
+        has_brackets: false,
+    };
     const QUOTE: char = '"';
+    // One round trip less than a release of the savepoint.
+    const TELLS_OF_END: &'static str =
+        " UNION ALL SELECT '', 1 WHERE current_setting('gatun.batch', true) IS DISTINCT FROM 'open'";
 
     fn key_as_text(_: Key, key: &str) -> String {
         format!("CAST({key} AS text)")
@@ -47,14 +81,26 @@ impl PartitionBackend for Pg {
         }
     }
 
+    fn suits(kind: Key, key_type: &str) -> bool {
+        // A domain has a name of its own, and may be anything.
+        let base = key_type.split('(').next().unwrap_or(key_type);
+        let is_text = TEXTS.contains(&base);
+        let is_number = NUMBERS.contains(&base);
+        match kind {
+            Key::Integer => !is_text && key_type != "uuid",
+            Key::Uuid => !is_text && !is_number,
+            Key::Text => true,
+        }
+    }
+
     fn push_key(sql: &mut Sql, key: &KeyValue, key_type: &str) {
         match key {
             KeyValue::Integer(number) => sql.bind(Part::Integer(*number)),
-            // Of the column's own type, be it citext or a domain, so that its own operators and its index are used.
             KeyValue::Uuid(_) => sql
                 .text("CAST(")
                 .bind(Part::String(key.to_string()))
                 .text(" AS uuid)"),
+            // Of the column's own type, be it citext or a domain, so that its own operators and its index are used.
             KeyValue::Text(text) => sql
                 .text("CAST(")
                 .bind(Part::String(text.clone()))
@@ -95,20 +141,27 @@ impl PartitionBackend for Pg {
         }))
     }
 
+    fn check_open<C>(_conn: &mut C) -> QueryResult<()>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Ok(())
+    }
+
     fn begin<C>(conn: &mut C, lock: &Lock) -> QueryResult<Take>
     where
         C: LoadConnection<Backend = Self>,
     {
         let key = advisory_key(lock);
         C::TransactionManager::begin_transaction(conn)?;
-        let (mut taken, is_read_committed): (bool, bool) = TryLock { key }.get_result(conn)?;
+        let (mut taken, is_read_committed, _): (bool, bool, String) = TryLock { key }.get_result(conn)?;
         if !is_read_committed {
             // Its snapshot is from before the lock. The level is asked for only where it is not the default, and never set for
             // the session, which is not ours alone behind a proxy.
             C::TransactionManager::rollback_transaction(conn)?;
             C::TransactionManager::begin_transaction(conn)?;
             conn.batch_execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
-            (taken, _) = TryLock { key }.get_result::<(bool, bool)>(conn)?;
+            (taken, _, _) = TryLock { key }.get_result::<(bool, bool, String)>(conn)?;
         }
         if taken {
             return Ok(Take::Taken);

@@ -1,8 +1,9 @@
 use crate::run::{Conn, Db, Shared};
+use crate::work::message;
 use crate::{PartitionBackend, PartitionConnection, session};
-use diesel::Connection;
 use diesel::r2d2::ManageConnection;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
@@ -109,11 +110,18 @@ where
     fn show_until(mut self, ended: &Receiver<()>) {
         let bar = self.shared.partition.bar.then(crate::bar::Bar::new).flatten();
         let mut next_line = self.start + LOG_EVERY;
+        let mut is_deaf = false;
         loop {
             let is_over = ended.recv_timeout(SHOW_EVERY) == Err(RecvTimeoutError::Disconnected);
             let progress = self.progress(is_over);
-            if let Some(show) = &self.shared.partition.on_progress {
-                show(&progress);
+            if let Some(show) = self.shared.partition.on_progress.as_ref().filter(|_| !is_deaf) {
+                // The run and its report are worth more than what somebody does with its progress.
+                is_deaf = catch_unwind(AssertUnwindSafe(|| show(&progress)))
+                    .inspect_err(|panic| {
+                        let panic = message(panic.as_ref());
+                        log::error!("gatun partition: on_progress panicked, and is called no more: {panic}");
+                    })
+                    .is_err();
             }
             if let Some(bar) = &bar {
                 bar.show(&progress);
@@ -162,7 +170,7 @@ where
             .counter
             .conn
             .as_mut()
-            .map(|conn| conn.transaction(|conn| Db::<M>::numbered(conn, self.shared.plan.count())));
+            .map(|conn| Db::<M>::read(conn, |conn| Db::<M>::numbered(conn, self.shared.plan.count())));
         match counted {
             Some(Ok(rows)) => {
                 let rows = rows

@@ -23,7 +23,7 @@ pub enum Outcome {
     Stopped,
 }
 
-/// A row that the closure failed on, alone in its batch.
+/// A row that the closure failed on, alone in its batch; or one that it committed outside of the batch's transaction.
 #[derive(Clone, Debug)]
 pub struct FailedRow {
     /// Its key.
@@ -43,7 +43,8 @@ pub struct Report {
     /// The rows that it has done. (Where the connection was lost during a COMMIT that came through, that batch's rows are
     /// done and not counted.)
     pub rows: u64,
-    /// The rows that failed. They are as they were.
+    /// The rows that failed. They are as they were, unless the closure has ended its transaction: then their errors say so, and
+    /// whether they are pending no more.
     pub failures: Vec<FailedRow>,
     /// The number of partitions.
     pub partitions: usize,

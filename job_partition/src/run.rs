@@ -1,25 +1,30 @@
 //! A run: what is prepared for it, what its threads share, and its report.
 
-use crate::plan::{Plan, Slices, Table};
+use crate::ebb::Ebb;
+use crate::plan::Plan;
 use crate::progress::Reporter;
 use crate::sweep::{End, Sweep};
+use crate::table::{Slices, Table};
 use crate::tally::Tally;
 use crate::{
     Cover, Failures, Outcome, Partition, PartitionBackend, PartitionConnection, PartitionError, Report,
-    bounds, hand, session,
+    bounds, hand, scan, session,
 };
 use diesel::connection::Connection;
 use diesel::deserialize::QueryableByName;
 use diesel::r2d2::ManageConnection;
-use job_db::{Database, MigrateError};
+use job_db::{Database, DbConnection, MigrateError};
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Binds of one statement are limited, on SQLite to 32,766.
 const LARGEST_BATCH: usize = 30_000;
 
+/// How long a thread lets pass before it looks whether the run has ended by another.
+pub(crate) const GLANCE: Duration = Duration::from_millis(50);
+
 pub(crate) type Conn<M> = <M as ManageConnection>::Connection;
-pub(crate) type Db<M> = <Conn<M> as PartitionConnection>::Db;
+pub(crate) type Db<M> = <Conn<M> as DbConnection>::Db;
 
 impl Partition {
     /// Works until nothing is pending, and gives a report. The closure gets the rows of a batch, locked, and the connection,
@@ -51,6 +56,7 @@ impl Partition {
             sweep: Sweep::new(plan.slices.count(), self.patience, Db::<M>::ONE_LOCK),
             plan,
             tally: Tally::default(),
+            ebb: Ebb::default(),
         };
         let error = hand::all(&job, conn, &work).err();
         let report = job.report(start);
@@ -101,12 +107,24 @@ impl Partition {
     fn plan<C: PartitionConnection>(&self, conn: &mut C) -> Result<Plan<C::Db>, PartitionError> {
         let parts: Vec<&str> = self.table.split('.').collect();
         let (key, kind) = &self.key;
+        for (option, sql) in [("pending", &self.pending), ("columns", &self.columns)] {
+            if let Some(flaw) = scan::flaw(&C::Db::LEXIS, sql) {
+                let sql = sql.clone();
+                return Err(PartitionError::InvalidSql { option, sql, flaw });
+            }
+        }
         let described = conn.transaction(|conn| C::Db::describe(conn, &parts, key))?;
         let described = described.ok_or_else(|| PartitionError::UnknownTable(self.table.clone()))?;
         let key_type = described.key_type.ok_or_else(|| PartitionError::UnknownKey {
             table: self.table.clone(),
             key: key.clone(),
         })?;
+        if !C::Db::suits(*kind, &key_type) {
+            return Err(PartitionError::WrongKey {
+                expected: *kind,
+                found: format!("of type {key_type}"),
+            });
+        }
         let name = parts
             .into_iter()
             .map(quoted::<C::Db>)
@@ -114,6 +132,7 @@ impl Partition {
             .join(".");
         let bare_key = quoted::<C::Db>(key);
         let table = Table {
+            said: (self.table.clone(), key.clone()),
             key: format!("{name}.{bare_key}"),
             name,
             identity: described.identity,
@@ -130,7 +149,15 @@ impl Partition {
         let name = self.name.as_deref().unwrap_or(&self.pending);
         // A statement that is kept must give the same columns for ever.
         let is_steady = self.target.is_none() && !self.columns.contains('*');
-        Ok(Plan::new(table, slices, name, is_steady))
+        let plan = Plan::new(table, slices, name, is_steady);
+        let without_key = C::Db::read(conn, |conn| C::Db::numbered(conn, plan.null_key()))?;
+        match without_key.is_empty() {
+            true => Ok(plan),
+            false => Err(PartitionError::NullKey {
+                table: self.table.clone(),
+                key: key.clone(),
+            }),
+        }
     }
 }
 
@@ -159,12 +186,28 @@ where
     pub(crate) plan: Plan<Db<M>>,
     pub(crate) sweep: Sweep,
     pub(crate) tally: Tally,
+    pub(crate) ebb: Ebb,
 }
 
 impl<M: ManageConnection> Shared<'_, M>
 where
     M::Connection: PartitionConnection,
 {
+    /// Lets time pass; `false` means that the run ends, by the caller's wish or by what another thread has met.
+    pub(crate) fn sleep(&self, time: Duration) -> bool {
+        let start = Instant::now();
+        while self.sweep.end().is_none() {
+            let left = time.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                return !self.partition.control.is_stopped();
+            }
+            if !self.partition.control.sleep(left.min(GLANCE)) {
+                return false;
+            }
+        }
+        false
+    }
+
     fn report(&self, start: Instant) -> Report {
         let failures = self.tally.failed_rows();
         let rows = self.tally.rows();

@@ -36,7 +36,7 @@ where
                 }
                 Err(error) => {
                     log::warn!("gatun partition: no connection: {error}; trying again");
-                    if !shared.partition.control.sleep(jittered(pause)) || shared.sweep.end().is_some() {
+                    if !shared.sleep(jittered(pause)) {
                         return Ok(None);
                     }
                     shared.sweep.progressed(None);

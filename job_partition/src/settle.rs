@@ -1,14 +1,15 @@
 //! A batch until it is done: tried again where the database was in the way, halved where it fails by itself.
 
-use crate::batch::{Batch, Trouble, attempt};
+use crate::batch::{Batch, Left, Trouble, attempt};
 use crate::hand::Hand;
-use crate::plan::Span;
 use crate::run::{Db, Shared, Stop};
 use crate::sweep::jittered;
-use crate::{KeyValue, PartitionBackend, PartitionConnection};
+use crate::table::Span;
+use crate::{KeyValue, PartitionBackend, PartitionConnection, PartitionError};
 use diesel::deserialize::QueryableByName;
 use diesel::r2d2::ManageConnection;
 use job_db::Fault;
+use std::collections::HashSet;
 use std::time::Duration;
 
 /// How often a batch is tried that the database refuses for no fault of its own. After that it may be one: a row that is
@@ -59,8 +60,7 @@ where
                 Settled::Busy => {
                     spans.push(keys);
                     refusals += 1;
-                    let may_go_on = self.shared.partition.control.sleep(jittered(FIRST_PAUSE * 4));
-                    if !may_go_on || self.shared.sweep.end().is_some() || refusals > REFUSALS {
+                    if !self.shared.sleep(jittered(FIRST_PAUSE * 4)) || refusals > REFUSALS {
                         return Ok(false);
                     }
                 }
@@ -99,6 +99,51 @@ where
         }
     }
 
+    /// A closure that changes the key, and marks nothing, would have no end.
+    fn see_that_rows_get_fewer(&mut self, done: usize) -> Result<(), Stop> {
+        let shared = self.shared;
+        if !shared.ebb.wants_count(done) {
+            return Ok(());
+        }
+        let Some(counts) = self.read(|| shared.plan.count())? else {
+            return Ok(());
+        };
+        let pending = counts
+            .first()
+            .map_or(0, |count| u64::try_from(count.number).unwrap_or(0));
+        if shared.ebb.counted(pending) {
+            return Ok(());
+        }
+        Err(Stop::Error(PartitionError::NoEnd {
+            rows: shared.tally.rows(),
+            pending,
+            key: shared.partition.key.0.clone(),
+        }))
+    }
+
+    /// Of rows whose transaction was over too soon, those that are pending as before. The others are done or gone, which is
+    /// nothing that can be taken back: they fail at once, so that somebody looks at them.
+    fn without_committed(
+        &mut self,
+        keys: Vec<KeyValue>,
+        error: &anyhow::Error,
+    ) -> Result<Vec<KeyValue>, Stop> {
+        let plan = &self.shared.plan;
+        let mut pending = HashSet::new();
+        // Where the run ends meanwhile, nobody knows of any of them.
+        for row in self.read(|| plan.still_pending(&keys))?.unwrap_or_default() {
+            pending.insert(plan.table.parse(&row.key).map_err(Stop::Error)?);
+        }
+        let (pending, committed): (Vec<_>, Vec<_>) = keys.into_iter().partition(|key| pending.contains(key));
+        for key in committed {
+            self.failed(
+                key,
+                format!("the row is pending no more, committed outside of a batch's transaction: {error:#}"),
+            )?;
+        }
+        Ok(pending)
+    }
+
     /// Tries a batch until it is committed, or has failed by a fault of its own.
     pub(crate) fn settle(&mut self, part: usize, span: &Span, limit: usize) -> Result<Settled, Stop> {
         let shared = self.shared;
@@ -124,6 +169,7 @@ where
                     if done > 0 {
                         shared.tally.committed(done);
                         shared.sweep.progressed(Some(part));
+                        self.see_that_rows_get_fewer(done)?;
                     }
                     for (key, error) in failed {
                         self.failed(key, error)?;
@@ -133,12 +179,17 @@ where
                 Err(trouble) => trouble,
             };
             let fault = trouble.fault::<Db<M>>();
-            let is_broken = matches!(trouble, Trouble::Work { broken: true, .. });
-            if is_broken || fault == Fault::Disconnected {
+            let is_unknown = matches!(trouble, Trouble::Work { left, .. } if left != Left::Nothing);
+            if is_unknown || fault == Fault::Disconnected {
                 self.session.discard();
             }
             match trouble {
                 Trouble::Fatal(error) => return Err(Stop::Error(error)),
+                Trouble::Work {
+                    keys,
+                    error,
+                    left: Left::Writes,
+                } => return Ok(Settled::Failed(self.without_committed(keys, &error)?, error)),
                 Trouble::Statement(error) if fault == Fault::Other || tries > ATTEMPTS => {
                     return Err(Stop::Error(error.into()));
                 }
@@ -149,7 +200,7 @@ where
                 Trouble::Work { error, .. } => log::warn!("gatun partition: {error:#}; trying again"),
             }
             shared.tally.retried();
-            if !shared.partition.control.sleep(jittered(pause)) || shared.sweep.end().is_some() {
+            if !shared.sleep(jittered(pause)) {
                 break;
             }
             pause = (pause * 2).min(LONGEST_PAUSE);

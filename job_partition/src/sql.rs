@@ -64,17 +64,20 @@ impl Query for Sql {
 
 impl<Conn> diesel::RunQueryDsl<Conn> for Sql {}
 
+/// What the database gives as a key: `None` for NULL, an error for what is no text.
+pub(crate) type KeyText = Result<Option<String>, String>;
+
 /// A row with its key. What Diesel cannot read of the row is an error of that row alone.
 #[derive(Debug)]
 pub struct Keyed<T> {
-    pub(crate) key: String,
+    pub(crate) key: KeyText,
     pub(crate) row: deserialize::Result<T>,
 }
 
 /// A key, with the number of its partition.
 #[derive(Debug)]
 pub struct Numbered {
-    pub(crate) key: String,
+    pub(crate) key: KeyText,
     pub(crate) number: i64,
 }
 
@@ -82,11 +85,13 @@ pub struct Numbered {
 macro_rules! stamp {
     ($db:ty) => {
         const _: () = {
-            use crate::sql::{KEY, Keyed, NUMBER, Numbered, Part, Sql};
+            use crate::sql::{KEY, KeyText, Keyed, NUMBER, Numbered, Part, Sql};
+            use crate::work::message;
             use diesel::deserialize::{QueryableByName, Result};
             use diesel::query_builder::{AstPass, QueryFragment};
             use diesel::row::NamedRow;
-            use diesel::sql_types::{BigInt, Binary, Text};
+            use diesel::sql_types::{BigInt, Binary, Nullable, Text};
+            use std::panic::{AssertUnwindSafe, catch_unwind};
 
             impl QueryFragment<$db> for Sql {
                 fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, $db>) -> diesel::QueryResult<()> {
@@ -105,11 +110,17 @@ macro_rules! stamp {
                 }
             }
 
+            fn key<'a>(row: &impl NamedRow<'a, $db>) -> KeyText {
+                NamedRow::get::<Nullable<Text>, Option<String>>(row, KEY).map_err(|error| error.to_string())
+            }
+
             impl<T: QueryableByName<$db>> QueryableByName<$db> for Keyed<T> {
                 fn build<'a>(row: &impl NamedRow<'a, $db>) -> Result<Self> {
                     Ok(Keyed {
-                        key: NamedRow::get::<Text, String>(row, KEY)?,
-                        row: T::build(row),
+                        key: key(row),
+                        // What the caller's types do is the caller's, a panic too.
+                        row: catch_unwind(AssertUnwindSafe(|| T::build(row)))
+                            .unwrap_or_else(|panic| Err(message(panic.as_ref()).into())),
                     })
                 }
             }
@@ -117,8 +128,9 @@ macro_rules! stamp {
             impl QueryableByName<$db> for Numbered {
                 fn build<'a>(row: &impl NamedRow<'a, $db>) -> Result<Self> {
                     Ok(Numbered {
-                        key: NamedRow::get::<Text, String>(row, KEY)?,
-                        number: NamedRow::get::<BigInt, i64>(row, NUMBER)?,
+                        key: key(row),
+                        // NULL where the key is.
+                        number: NamedRow::get::<Nullable<BigInt>, Option<i64>>(row, NUMBER)?.unwrap_or(0),
                     })
                 }
             }

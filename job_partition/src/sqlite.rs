@@ -1,8 +1,10 @@
 use crate::Key;
 use crate::backend::{Described, Lock, PartitionBackend, Take};
+use crate::scan::Lexis;
 use crate::sql::{runners, stamp};
 use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::prelude::*;
+use diesel::result::Error;
 use diesel::sql_types::{BigInt, Text};
 use diesel::sqlite::Sqlite;
 use job_db::{Database, Fault, roll_back_to};
@@ -41,12 +43,25 @@ impl PartitionBackend for Sqlite {
     // The transaction has the file for itself.
     const LOCK_ROWS: &'static str = "";
     const ONE_LOCK: bool = true;
+    const LEXIS: Lexis = Lexis {
+        is_placeholder: |char, next| {
+            char == '?'
+                || (matches!(char, '$' | ':' | '@')
+                    && next.is_some_and(|next| next.is_alphanumeric() || next == '_'))
+        },
+        quotes: &['\'', '"', '`'],
+        has_backslashes: false,
+        has_hashes: false,
+        is_nested: false,
+        has_brackets: true,
+    };
     const QUOTE: char = '"';
 
     fn key_as_text(kind: Key, key: &str) -> String {
         match kind {
             Key::Integer | Key::Text => format!("CAST({key} AS text)"),
-            Key::Uuid => format!("hex({key})"),
+            // Of NULL, too, it makes a text.
+            Key::Uuid => format!("CASE WHEN {key} IS NOT NULL THEN hex({key}) END"),
         }
     }
 
@@ -96,6 +111,15 @@ impl PartitionBackend for Sqlite {
             identity: String::new(),
             key_type: (found.keys > 0).then(String::new),
         }))
+    }
+
+    /// A writing transaction would take the file's one lock.
+    fn read<C, T, E>(conn: &mut C, work: impl FnOnce(&mut C) -> Result<T, E>) -> Result<T, E>
+    where
+        C: LoadConnection<Backend = Self>,
+        E: From<Error>,
+    {
+        conn.transaction(work)
     }
 
     fn begin<C>(conn: &mut C, lock: &Lock) -> QueryResult<Take>

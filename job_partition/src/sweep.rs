@@ -46,7 +46,8 @@ pub(crate) enum End {
 
 #[derive(Clone, Debug, Default)]
 struct Part {
-    drained: bool,
+    /// Its place among the open ones; `None` where it is drained.
+    place: Option<usize>,
     taken: bool,
     cursor: Option<KeyValue>,
     /// How often it was found busy since it last was not, and until when it is left alone.
@@ -57,6 +58,9 @@ struct Part {
 #[derive(Debug)]
 struct State {
     parts: Vec<Part>,
+    /// Those that are not drained, in any order: a search through all of them for each of them takes too long where they are
+    /// tens of thousands.
+    open: Vec<usize>,
     looking: bool,
     end: Option<End>,
     progress: Instant,
@@ -75,7 +79,13 @@ impl Sweep {
     pub(crate) fn new(parts: usize, patience: Duration, one_lock: bool) -> Self {
         Sweep {
             state: Mutex::new(State {
-                parts: vec![Part::default(); parts],
+                parts: (0..parts)
+                    .map(|at| Part {
+                        place: Some(at),
+                        ..Part::default()
+                    })
+                    .collect(),
+                open: (0..parts).collect(),
                 looking: false,
                 end: None,
                 progress: Instant::now(),
@@ -94,29 +104,27 @@ impl Sweep {
             return Next::End;
         }
         let now = Instant::now();
-        let count = state.parts.len();
         let is_free =
-            |part: &Part| !part.drained && !part.taken && part.not_before.is_none_or(|at| at <= now);
-        let start = fastrand::usize(..count);
+            |part: &Part| part.place.is_some() && !part.taken && part.not_before.is_none_or(|at| at <= now);
+        let (behind, ahead) = state.open.split_at(fastrand::usize(..=state.open.len()));
         let found = before
             .into_iter()
-            .chain((0..count).map(|at| (start + at) % count))
+            .chain(ahead.iter().chain(behind).copied())
             .find(|&at| is_free(&state.parts[at]));
         if let Some(at) = found {
             let part = &mut state.parts[at];
             part.taken = true;
             return Next::Batch(at, part.cursor.clone());
         }
-        if state.looking || state.parts.iter().any(|part| part.taken) {
+        if state.looking || state.open().any(|part| part.taken) {
             return Next::Wait(LONGEST_PAUSE);
         }
-        let busy = || state.parts.iter().filter(|part| !part.drained);
-        let Some(soonest) = busy().filter_map(|part| part.not_before).min() else {
+        let Some(soonest) = state.open().filter_map(|part| part.not_before).min() else {
             state.looking = true;
             return Next::Look;
         };
         if state.progress.elapsed() > self.patience {
-            let busy = busy().count();
+            let busy = state.open.len();
             self.finish(&mut state, End::Busy(busy));
             return Next::End;
         }
@@ -133,18 +141,15 @@ impl Sweep {
                 part.not_before = None;
             }
             Went::Drained => {
-                part.drained = true;
                 part.not_before = None;
+                state.close(at);
             }
             Went::Busy => {
                 part.leave_alone();
                 let until = part.not_before;
                 if self.one_lock {
-                    state
-                        .parts
-                        .iter_mut()
-                        .filter(|part| !part.drained)
-                        .for_each(|part| part.not_before = until);
+                    let State { parts, open, .. } = &mut *state;
+                    open.iter().for_each(|&at| parts[at].not_before = until);
                 }
             }
             Went::Ended => {}
@@ -163,17 +168,10 @@ impl Sweep {
             return;
         }
         for &at in strays {
-            let Some(part) = state.parts.get_mut(at) else {
-                continue;
-            };
-            if part.drained {
-                part.drained = false;
-                part.cursor = None;
-                part.leave_alone();
-            }
+            state.open_again(at);
         }
         if state.progress.elapsed() > self.patience {
-            let busy = state.parts.iter().filter(|part| !part.drained).count();
+            let busy = state.open.len();
             self.finish(&mut state, End::Busy(busy));
         }
         drop(state);
@@ -207,7 +205,8 @@ impl Sweep {
     }
 
     pub(crate) fn drained(&self) -> usize {
-        self.state().parts.iter().filter(|part| part.drained).count()
+        let state = self.state();
+        state.parts.len() - state.open.len()
     }
 
     fn finish(&self, state: &mut State, end: End) {
@@ -217,6 +216,32 @@ impl Sweep {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn open(&self) -> impl Iterator<Item = &Part> {
+        self.open.iter().map(|&at| &self.parts[at])
+    }
+
+    fn close(&mut self, at: usize) {
+        let Some(place) = self.parts[at].place.take() else {
+            return;
+        };
+        self.open.swap_remove(place);
+        if let Some(&moved) = self.open.get(place) {
+            self.parts[moved].place = Some(place);
+        }
+    }
+
+    fn open_again(&mut self, at: usize) {
+        let Some(part) = self.parts.get_mut(at).filter(|part| part.place.is_none()) else {
+            return;
+        };
+        part.place = Some(self.open.len());
+        part.cursor = None;
+        part.leave_alone();
+        self.open.push(at);
     }
 }
 

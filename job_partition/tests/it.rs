@@ -6,6 +6,8 @@
 mod postgres {
     use job_partition::Key;
     use job_test::postgres::{Conn, Db};
+    #[path = "only/isolation.rs"]
+    mod isolation;
     #[path = "only/postgres.rs"]
     mod only;
     #[path = "only/proxy.rs"]
@@ -17,6 +19,11 @@ mod postgres {
 
     const UUID: &str = "uuid";
     const KILL: Option<&str> = Some("SELECT pg_terminate_backend(ID)");
+    const IMPLICIT_COMMIT: Option<&str> = None;
+    const SWALLOWED_ROLLBACK: Option<(&str, &str)> = None;
+    const LEVEL: &str = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL $LEVEL";
+    const MANY: u16 = 3_000;
+    const PLACEHOLDER: &str = "$1";
     const SESSION: &str = "SELECT CAST(pg_backend_pid() AS bigint) AS number";
 
     /// The key as an SQL literal.
@@ -34,6 +41,8 @@ mod postgres {
 mod mysql {
     use job_partition::Key;
     use job_test::mysql::{Conn, Db};
+    #[path = "only/isolation.rs"]
+    mod isolation;
     #[path = "only/mysql.rs"]
     mod only;
     #[path = "only/server.rs"]
@@ -43,6 +52,11 @@ mod mysql {
 
     const UUID: &str = "BINARY(16)";
     const KILL: Option<&str> = Some("KILL ID");
+    const IMPLICIT_COMMIT: Option<&str> = Some("CREATE TABLE IF NOT EXISTS by_the_way (id INT)");
+    const SWALLOWED_ROLLBACK: Option<(&str, &str)> = None;
+    const LEVEL: &str = "SET SESSION TRANSACTION ISOLATION LEVEL $LEVEL";
+    const MANY: u16 = 3_000;
+    const PLACEHOLDER: &str = "?";
     const SESSION: &str = "SELECT CAST(CONNECTION_ID() AS signed) AS number";
 
     fn literal(kind: Key) -> &'static str {
@@ -68,6 +82,13 @@ mod sqlite {
 
     const UUID: &str = "BLOB";
     const KILL: Option<&str> = None;
+    const IMPLICIT_COMMIT: Option<&str> = None;
+    const SWALLOWED_ROLLBACK: Option<(&str, &str)> = Some((
+        "CREATE TABLE taken (id INT PRIMARY KEY); INSERT INTO taken VALUES (1)",
+        "INSERT OR ROLLBACK INTO taken VALUES (1)",
+    ));
+    const MANY: u16 = 33_000; // binds are 32,766 at most
+    const PLACEHOLDER: &str = "?1";
     const SESSION: &str = "SELECT 0 AS number";
 
     fn literal(_: Key) -> &'static str {

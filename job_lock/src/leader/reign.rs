@@ -1,3 +1,4 @@
+use super::term::GLANCE;
 use super::{Leader, Term};
 use crate::lease::{Claim, Keeper};
 use crate::{Connect, Lease, LockError};
@@ -6,10 +7,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
-use std::time::Duration;
-
-/// How long the watcher trusts one look, since the machine may sleep and the clock be set.
-const GLANCE: Duration = Duration::from_millis(50);
 
 impl<M: Connect> Leader<'_, M> {
     /// One term, from its beginning to its end.

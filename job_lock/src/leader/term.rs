@@ -3,7 +3,8 @@ use std::fmt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-const GLANCE: Duration = Duration::from_millis(50);
+/// How long one look is trusted, since the machine may sleep and the clock be set.
+pub(super) const GLANCE: Duration = Duration::from_millis(50);
 
 /// What a leader's closure gets: its leadership, from its beginning to its end.
 pub struct Term<'a, M: Connect> {

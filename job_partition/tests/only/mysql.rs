@@ -1,6 +1,9 @@
-use super::suite::items::{assert_complete, assert_each_done_once, items, mark, partition};
+use super::Db;
+use super::suite::items::{assert_complete, assert_each_done_once, items, mark, partition, pending};
 use diesel::connection::SimpleConnection;
-use job_partition::Key;
+use job_partition::{Key, Outcome, PartitionError};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Flaw 2 of "a worker is a number", to the letter: its names were the numbers from 0, of the whole server.
 #[test]
@@ -30,4 +33,69 @@ fn the_lock_is_freed_after_each_batch() {
         &partition(Key::Integer).batch(10).run(&manager, mark).unwrap(),
         100,
     );
+}
+
+/// A deadlock rolls the whole transaction back there, and what comes after it is committed statement by statement.
+#[test]
+fn a_deadlock_that_the_closure_swallows_is_a_failure_of_its_rows() {
+    let db = items(Key::Integer, 20);
+    db.execute(
+        "CREATE TABLE shared (id INT PRIMARY KEY, n INT NOT NULL); INSERT INTO shared VALUES (1, 0), (2, 0)",
+    );
+    let (meet, calls, swallowed) = (Barrier::new(2), AtomicUsize::new(0), AtomicUsize::new(0));
+    let report = partition(Key::Integer)
+        .partitions(2)
+        .threads(2)
+        .run(&db.manager(), |batch, conn| {
+            let number = calls.fetch_add(1, Ordering::SeqCst);
+            let order = if number % 2 == 0 { [1, 2] } else { [2, 1] };
+            conn.batch_execute(&format!("UPDATE shared SET n = n + 1 WHERE id = {}", order[0]))?;
+            if number < 2 {
+                meet.wait();
+            }
+            let update = format!("UPDATE shared SET n = n + 1 WHERE id = {}", order[1]);
+            if conn.batch_execute(&update).is_err() {
+                swallowed.fetch_add(batch.len(), Ordering::SeqCst);
+            }
+            mark(batch, conn)
+        })
+        .unwrap();
+    let failed = swallowed.load(Ordering::SeqCst);
+    assert!(failed > 0);
+    assert_eq!(
+        report.outcome,
+        Outcome::Incomplete { busy: 0, failed },
+        "{report}"
+    );
+    assert_eq!(report.rows, 20 - failed as u64);
+    assert_eq!(pending(&db), 0, "what came after the deadlock is committed");
+}
+
+#[test]
+fn a_number_or_a_date_is_no_text() {
+    for kind in ["BIGINT", "DATE", "DOUBLE", "TINYINT UNSIGNED"] {
+        let db = Db::empty();
+        db.execute(&format!(
+            "CREATE TABLE items (id {kind} PRIMARY KEY, name VARCHAR(60), done INT)"
+        ));
+        let error = partition(Key::Text).run(&db.manager(), mark).unwrap_err();
+        let expected = Key::Text;
+        assert!(
+            matches!(&error, PartitionError::WrongKey { expected: said, .. } if *said == expected),
+            "{error}"
+        );
+        assert!(
+            error.to_string().contains("say with key() what the column holds"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn bytes_that_are_no_text_are_a_wrong_key() {
+    let db = Db::empty();
+    db.execute("CREATE TABLE items (id VARBINARY(9) PRIMARY KEY, name VARCHAR(60), done INT NOT NULL)");
+    db.execute("INSERT INTO items VALUES (x'ff00', 'item', 0)");
+    let error = partition(Key::Text).run(&db.manager(), mark).unwrap_err();
+    assert!(matches!(error, PartitionError::WrongKey { .. }), "{error}");
 }

@@ -5,7 +5,7 @@ use super::{Conn, Db};
 use diesel::connection::{CacheSize, SimpleConnection};
 use diesel::prelude::*;
 use diesel::sql_types::BigInt;
-use job_partition::{Key, Partition};
+use job_partition::{Key, Partition, PartitionError};
 use job_test::server::PostgresServer;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -131,5 +131,26 @@ fn padded_and_domain_keys_are_compared_as_their_type_does() {
             300,
         );
         assert_each_done_once(&db, 300);
+    }
+}
+
+#[test]
+fn a_key_of_another_kind_is_known_by_its_type() {
+    for (kind, expected) in [
+        (Key::Text, Key::Integer),
+        (Key::Text, Key::Uuid),
+        (Key::Integer, Key::Uuid),
+        (Key::Uuid, Key::Integer),
+    ] {
+        // Without a row that could tell.
+        let db = items(kind, 0);
+        let error = partition(kind)
+            .key("id", expected)
+            .run(&db.manager(), mark)
+            .unwrap_err();
+        assert!(
+            matches!(&error, PartitionError::WrongKey { expected: said, .. } if *said == expected),
+            "{error}"
+        );
     }
 }

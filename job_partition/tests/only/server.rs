@@ -215,3 +215,23 @@ fn keys_are_taken_in_the_order_of_the_columns_own_collation() {
     assert_complete(&report, 500 + keys.len() as u64);
     assert_each_done_once(&db, 500 + keys.len() as u64);
 }
+
+/// Whoever inserts and commits after the last look has inserted after the end.
+#[test]
+fn rows_whose_insert_is_not_committed_at_the_last_look_are_a_later_runs() {
+    let db = items(Key::Integer, 50);
+    let other = &mut db.connect();
+    other
+        .batch_execute("BEGIN; INSERT INTO items (id, name) VALUES (-2000, 'late'), (5000, 'late')")
+        .unwrap();
+    let run = || {
+        partition(Key::Integer)
+            .partitions(4)
+            .run(&db.manager(), mark)
+            .unwrap()
+    };
+    assert_complete(&run(), 50);
+    other.batch_execute("COMMIT").unwrap();
+    assert_complete(&run(), 2);
+    assert_each_done_once(&db, 52);
+}

@@ -1,7 +1,7 @@
 use super::items::{
     Item, assert_complete, assert_done_at_most_once, assert_each_done_once, items, mark, partition,
 };
-use job_partition::{Control, Key, Outcome, Pause};
+use job_partition::{Control, Key, Outcome, PartitionError, Pause};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
@@ -155,4 +155,46 @@ fn a_target_changes_the_size_of_batches_within_their_bounds() {
         .unwrap();
     assert_complete(&report, 2_000);
     assert_eq!(largest.load(Ordering::SeqCst), 160);
+}
+
+#[test]
+fn a_panic_of_on_progress_costs_the_progress_and_not_the_report() {
+    let db = items(Key::Integer, 100);
+    let report = partition(Key::Integer)
+        .on_progress(|_| panic!("no terminal"))
+        .run(&db.manager(), mark)
+        .unwrap();
+    assert_complete(&report, 100);
+}
+
+/// One thread ends the run while another is throttled for a day, or paused.
+#[test]
+fn an_end_of_the_run_ends_a_throttle_and_a_pause() {
+    for is_paused in [false, true] {
+        let db = items(Key::Integer, 100);
+        let (control, is_held) = (Control::new(), Arc::new(AtomicBool::new(false)));
+        let (held, own) = (Arc::clone(&is_held), control.clone());
+        let asked = AtomicUsize::new(0);
+        let error = partition(Key::Integer)
+            .threads(2)
+            .batch(10)
+            .control(&control)
+            .throttle(move || {
+                // The second one is held up.
+                if asked.fetch_add(1, Ordering::SeqCst) != 1 {
+                    return None;
+                }
+                if is_paused {
+                    own.pause();
+                }
+                held.store(true, Ordering::SeqCst);
+                (!is_paused).then(|| Pause::new(Duration::MAX, "for ever"))
+            })
+            .run(&db.manager(), |_: &[Item], _| {
+                job_test::eventually("the other one is held up", || is_held.load(Ordering::SeqCst));
+                Ok(())
+            })
+            .unwrap_err();
+        assert!(matches!(error, PartitionError::NotMarked { .. }), "{error}");
+    }
 }

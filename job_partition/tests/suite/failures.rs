@@ -114,6 +114,44 @@ fn a_row_that_cannot_be_read_fails_alone() {
     assert!(report.failures[0].error.contains("cannot be read"), "{report}");
 }
 
+/// A type of the caller's that panics on what it reads.
+struct Picky;
+
+impl From<String> for Picky {
+    fn from(text: String) -> Self {
+        assert!(text != "odd", "an odd name");
+        Picky
+    }
+}
+
+#[derive(diesel::QueryableByName)]
+struct PickyItem {
+    #[diesel(sql_type = diesel::sql_types::Text)]
+    literal: String,
+    #[diesel(sql_type = diesel::sql_types::Text, deserialize_as = String)]
+    #[allow(dead_code)] // It is read, and that is all.
+    name: Picky,
+}
+
+#[test]
+fn a_panic_while_a_row_is_read_is_a_failure_of_that_row() {
+    let db = items(Key::Integer, 100);
+    db.execute("UPDATE items SET name = 'odd' WHERE id = -7");
+    let report = partition(Key::Integer)
+        .partitions(2)
+        .run(&db.manager(), |batch: &[PickyItem], conn: &mut super::Conn| {
+            let keys: Vec<&str> = batch.iter().map(|item| item.literal.trim_matches('\'')).collect();
+            Ok(conn.batch_execute(&format!(
+                "UPDATE items SET done = 1 WHERE id IN ({})",
+                keys.join(", ")
+            ))?)
+        })
+        .unwrap();
+    assert_eq!(failed(&report), [-7]);
+    assert_eq!(report.failures[0].error, "the row cannot be read: an odd name");
+    assert_eq!(report.rows, 99);
+}
+
 #[test]
 fn a_panic_is_a_failure_of_its_row() {
     let db = items(Key::Integer, 200);
@@ -133,26 +171,6 @@ fn a_panic_is_a_failure_of_its_row() {
 }
 
 #[test]
-fn a_closure_that_marks_nothing_is_an_error_and_not_a_loop() {
-    for (cover, kind) in super::items::ALL {
-        let db = items(kind, 100);
-        let error = partition(kind)
-            .cover(cover)
-            .threads(2)
-            .run(&db.manager(), |_: &[super::items::Item], _| Ok(()))
-            .unwrap_err();
-        let PartitionError::NotMarked { pending, .. } = &error else {
-            panic!("{error}")
-        };
-        assert_eq!(pending, "done = 0");
-        assert!(
-            error.to_string().contains("still meet the condition `done = 0`"),
-            "{error}"
-        );
-    }
-}
-
-#[test]
 fn a_row_that_the_closure_leaves_pending_is_a_failure_of_that_row() {
     for cover in [Cover::Range, Cover::Modulo] {
         let db = items(Key::Integer, 100);
@@ -169,26 +187,6 @@ fn a_row_that_the_closure_leaves_pending_is_a_failure_of_that_row() {
         assert_eq!(report.rows, 99);
         assert_done_at_most_once(&db);
     }
-}
-
-#[test]
-fn a_closure_that_ends_the_transaction_fails() {
-    use diesel::connection::{Connection, TransactionManager};
-    let db = items(Key::Integer, 3);
-    let report = partition(Key::Integer)
-        .run(
-            &db.manager(),
-            |_: &[super::items::Item], conn: &mut super::Conn| {
-                <super::Conn as Connection>::TransactionManager::rollback_transaction(conn)?;
-                Ok(())
-            },
-        )
-        .unwrap();
-    assert_eq!(report.failures.len(), 3);
-    assert!(
-        report.failures[0].error.contains("leave COMMIT and ROLLBACK"),
-        "{report}"
-    );
 }
 
 #[test]

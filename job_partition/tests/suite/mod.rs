@@ -1,10 +1,16 @@
-use super::{Conn, Db, KILL, SESSION, UUID, literal, uuid};
+use super::{
+    Conn, Db, IMPLICIT_COMMIT, KILL, MANY, PLACEHOLDER, SESSION, SWALLOWED_ROLLBACK, UUID, literal, uuid,
+};
 
 mod completion; // is proved
 mod control; // pause, stop, throttle, progress
-mod failures; // poison rows, panics, closures that mark nothing
+mod ends; // of transactions, behind the run's back
+mod failures; // poison rows, panics
+mod inserts; // while a run goes on
 pub(super) mod items; // the table of the tests
 mod keys; // both covers on every kind of key, and odd tables
 mod kills; // holders of a batch that are killed, suspended, cut off
+mod loops; // closures that mark nothing
+mod many; // partitions
 mod options; // what cannot be
 mod processes; // several, and ones that are killed

@@ -1,7 +1,8 @@
 use super::items::{
-    ALL, Item, assert_done_at_most_once, assert_each_done_once, has, items, mark, mark_as, partition, pending,
+    ALL, Item, assert_complete, assert_done_at_most_once, assert_each_done_once, has, items, mark, mark_as,
+    partition, pending,
 };
-use super::{Conn, Db};
+use super::{Conn, Db, KILL};
 use diesel::r2d2::ConnectionManager;
 use job_partition::{Cover, Key};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -135,4 +136,31 @@ fn a_killed_worker_leaves_its_batch_to_the_others() {
         .unwrap();
     assert!(report.is_complete(), "{report}");
     assert_each_done_once(&db, 2_000);
+}
+
+#[test]
+fn two_processes_of_four_threads_complete_the_table_beside_a_third_that_is_killed() {
+    let db = items(Key::Integer, 4_000);
+    let mut victim = Worker::start(&db, 0, Some(2_000));
+    victim.go();
+    victim.wait_for("in the batch");
+    let before = db.count("SELECT count(*) FROM audit");
+    let mut others = [0, 1].map(|_| Worker::start(&db, 0, None));
+    others.iter_mut().for_each(Worker::go);
+    if KILL.is_some() {
+        // On SQLite they wait for the file.
+        job_test::eventually("the others work beside it", || {
+            db.count("SELECT count(*) FROM audit") > before
+        });
+    }
+    assert!(pending(&db) > 0, "its batch is not committed");
+    victim.child.kill().unwrap();
+    victim.child.wait().unwrap();
+    let rows: i64 = others
+        .iter_mut()
+        .map(|worker| worker.wait_for("rows ").parse::<i64>().unwrap())
+        .sum();
+    assert!(rows > 0);
+    assert_each_done_once(&db, 4_000);
+    assert_complete(&partition(Key::Integer).run(&db.manager(), mark).unwrap(), 0);
 }
