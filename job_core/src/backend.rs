@@ -195,7 +195,7 @@ pub struct Ending<'a> {
 }
 
 #[cfg(feature = "listen")]
-pub(crate) use postgres::listen::{listen, received};
+pub(crate) use postgres::listen::{listen, received, while_unread};
 
 /// Without the feature `listen`, nobody listens.
 #[cfg(not(feature = "listen"))]
@@ -206,6 +206,9 @@ mod deaf {
     pub(crate) fn received<C>(_conn: &mut C) -> diesel::QueryResult<bool> {
         Ok(false)
     }
+    pub(crate) fn while_unread<C>(_conn: &mut C, _work: &mut dyn FnMut()) -> diesel::QueryResult<bool> {
+        Ok(false)
+    }
 }
 #[cfg(not(feature = "listen"))]
-pub(crate) use deaf::{listen, received};
+pub(crate) use deaf::{listen, received, while_unread};

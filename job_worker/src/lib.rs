@@ -61,6 +61,7 @@ mod report;
 mod session;
 mod signals;
 mod silence;
+mod socket;
 mod stop;
 mod team;
 mod window;

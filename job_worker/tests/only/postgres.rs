@@ -38,6 +38,27 @@ fn a_notification_wakes_the_worker() {
     db.assert_invariants();
 }
 
+/// The worker hears at once, and costs nothing while it hears nothing, where it waits on the socket of its connection.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_listener_waits_on_the_socket_of_each_of_its_connections() {
+    capture::begin();
+    let waits = || capture::lines_with("waits on the connection's socket").len();
+    let (db, before) = (Db::new(), waits());
+    let proxy = Proxy::to(db.url());
+    let started = start(sleepy(proxy.url()));
+    // Other tests of this process, if they run beside this one, have listeners too.
+    eventually("it waits", || waits() > before);
+    let before = waits();
+    proxy.cut();
+    proxy.mend();
+    eventually("it waits again", || waits() > before);
+    let id = step("heard").enqueue(&mut db.connect()).unwrap().id;
+    await_status(&db, id, Status::Completed);
+    assert_eq!(started.stop().completed, 1);
+    db.assert_invariants();
+}
+
 /// Case 38: what was enqueued before the worker listened is found by the look after LISTEN.
 #[test]
 fn what_was_enqueued_before_the_worker_listens_is_found() {
