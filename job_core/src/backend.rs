@@ -91,6 +91,16 @@ pub trait JobBackend: Database {
         conn: &mut C,
         request: &ClaimRequest<'_>,
     ) -> QueryResult<Vec<ClaimedJob>>;
+    /// Claims from the first lane that has jobs, in one statement where the database can; else claims nothing.
+    fn claim_first<C: LoadConnection<Backend = Self>>(
+        _conn: &mut C,
+        _worker: i64,
+        _queues: &[String],
+        _kinds: &[String],
+        _limit: i64,
+    ) -> QueryResult<Vec<ClaimedJob>> {
+        Ok(Vec::new())
+    }
     /// Records completions, at most one of each job, in the order of the jobs; gives the ids of those that were this worker's.
     fn complete<C: LoadConnection<Backend = Self>>(
         conn: &mut C,
@@ -152,6 +162,11 @@ pub trait JobBackend: Database {
     fn next_run_at<C: LoadConnection<Backend = Self>>(
         conn: &mut C,
     ) -> QueryResult<(Option<DateTime<Utc>>, DateTime<Utc>)>;
+    /// The same, and 1 where there are silent workers, and where there are orphans.
+    fn chores<C: LoadConnection<Backend = Self>>(
+        conn: &mut C,
+        micros: i64,
+    ) -> QueryResult<(Option<DateTime<Utc>>, DateTime<Utc>, i32, i32)>;
     /// Jobs whose worker has no row; locked, where that needs no waiting, for the transaction that is open.
     fn orphans<C: LoadConnection<Backend = Self>>(conn: &mut C, limit: i64) -> QueryResult<Vec<Ticket>>;
     fn held_by<C: LoadConnection<Backend = Self>>(conn: &mut C, worker: i64) -> QueryResult<Vec<Ticket>>;

@@ -34,8 +34,8 @@ mod worker_row;
 
 pub use backend::{JobBackend, JobConnection};
 pub use claim::{
-    ClaimRequest, ClaimedJob, Ticket, claim, claim_inside, complete_all, completed, lanes, last_id,
-    release_all,
+    ClaimRequest, ClaimedJob, Ticket, claim, claim_first, claim_inside, complete_all, completed, lanes,
+    last_id, release_all,
 };
 pub use error::{EnqueueError, JobError};
 pub use job::{Counts, Failure, Job, JobFilter};

@@ -6,7 +6,10 @@ use crate::stop::Level;
 use crate::team::Team;
 use crossbeam_channel::{Receiver, Sender};
 use diesel::r2d2::R2D2Connection;
-use job_core::{ClaimRequest, ClaimedJob, JobConnection, claim, claim_inside, housekeeping, lanes, last_id};
+use job_core::{
+    ClaimRequest, ClaimedJob, JobConnection, JobError, claim, claim_first, claim_inside, housekeeping, lanes,
+    last_id,
+};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -21,7 +24,13 @@ const RESCAN_AT_LAST: Duration = Duration::from_secs(30);
 
 /// How often to look where nothing tells that there are new jobs, and where notifications do.
 const POLL: Duration = Duration::from_millis(200);
-const POLL_LISTENING: Duration = Duration::from_secs(1);
+const POLL_LISTENING: Duration = Duration::from_secs(2);
+
+/// How long to wait after an error that is not healed by another try.
+const AFTER_ERROR: Duration = Duration::from_secs(1);
+
+/// Of how many queues the first lane is looked for by a claim.
+const FEW_QUEUES: usize = 16;
 
 /// Senders of notifications send one in 10 ms at most, so a job may come this much later than the notification.
 const AFTER_NEWS: Duration = Duration::from_millis(15);
@@ -51,6 +60,12 @@ impl Lane {
     fn is_short(&self) -> bool {
         self.short.is_some_and(|at| at.elapsed() < SHORT)
     }
+}
+
+/// What one claim gave.
+struct Claimed {
+    number: usize,
+    last_id: i64,
 }
 
 /// What one look at the lanes gave.
@@ -95,7 +110,11 @@ pub(crate) fn fetch<C, X>(
             let _ = team.wakes.1.recv_timeout(HOLD);
             continue;
         }
-        let Some(look) = fetcher.look(room, &jobs) else {
+        let look = match fetcher.claim_news(follow_up, room, &jobs) {
+            Some(0) => fetcher.look(room, &jobs),
+            claimed => claimed.map(|_| Look::Claimed),
+        };
+        let Some(look) = look else {
             break;
         };
         if look == Look::Claimed {
@@ -248,28 +267,57 @@ where
         Some(())
     }
 
+    /// On news, where all lanes were empty: claims in one round trip what has come, in place of finding its lane first.
+    fn claim_news(&mut self, news: bool, room: usize, jobs: &Sender<ClaimedJob>) -> Option<usize> {
+        let team = self.team;
+        let queues = &team.options.queues;
+        if !news || team.options.pooler || !self.idle || !self.lanes.is_empty() || queues.len() > FEW_QUEUES {
+            return Some(0);
+        }
+        let (worker, limit) = (team.pulse.worker(), i64::try_from(room).unwrap_or(i64::MAX));
+        let claimed = self.claim_by(jobs, |conn| claim_first(conn, worker, queues, &team.kinds, limit))?;
+        Some(claimed.map_or(0, |claimed| claimed.number))
+    }
+
     /// Claims up to `room` jobs of one lane and hands them on; gives how many.
     fn claim(&mut self, at: usize, room: usize, jobs: &Sender<ClaimedJob>) -> Option<usize> {
         let team = self.team;
-        let lane = &mut self.lanes[at];
+        let (queue, priority) = (self.lanes[at].queue.clone(), self.lanes[at].priority);
         let request = ClaimRequest {
             worker: team.pulse.worker(),
-            queue: &lane.queue,
-            priority: lane.priority,
-            after: lane.cursor,
+            queue: &queue,
+            priority,
+            after: self.lanes[at].cursor,
             kinds: &team.kinds,
             limit: i64::try_from(room).unwrap_or(i64::MAX),
         };
-        let claiming = team.hands.claiming();
-        // A claim whose answer was lost may have been committed; the housekeeper hands such jobs back.
-        let mut tries = 0;
-        let claimed = self.session.run(|conn| {
-            tries += 1;
+        let claimed = self.claim_by(jobs, |conn| {
             if team.options.pooler {
                 claim_inside(conn, &request)
             } else {
                 claim(conn, &request)
             }
+        })?;
+        // After an error as if there were more: the cursor must not pass over what was not looked at.
+        let Some(claimed) = claimed else { return Some(room) };
+        let lane = &mut self.lanes[at];
+        lane.cursor = lane.cursor.max(claimed.last_id);
+        Some(claimed.number)
+    }
+
+    /// Claims jobs and hands them on. `None` where the worker must stop now, `Some(None)` after an error.
+    fn claim_by(
+        &mut self,
+        jobs: &Sender<ClaimedJob>,
+        mut claim: impl FnMut(&mut C) -> Result<Vec<ClaimedJob>, JobError>,
+    ) -> Option<Option<Claimed>> {
+        let team = self.team;
+        let claiming = team.hands.claiming();
+        // A claim whose answer was lost may have been committed; the housekeeper hands such jobs back.
+        let mut tries = 0;
+        let claimed = self.session.run(|conn| {
+            tries += 1;
+            claim(conn)
         });
         if tries > 1 || !matches!(claimed, Some(Ok(_))) {
             team.hands.raise_doubt();
@@ -280,23 +328,22 @@ where
             Err(error) => {
                 drop(claiming);
                 log::error!("gatun fetcher: {error}");
-                team.stop.wait_for(Level::Stopping, jittered(POLL_LISTENING));
-                // As if there were more: the cursor must not pass over what was not looked at.
-                return Some(room);
+                team.stop.wait_for(Level::Stopping, jittered(AFTER_ERROR));
+                return Some(None);
             }
         };
         for job in &claimed {
             team.hands.take(job.ticket.job_id, job.ticket.attempts);
-            lane.cursor = lane.cursor.max(job.ticket.job_id);
         }
         drop(claiming);
         team.unperformed.fetch_add(claimed.len(), Ordering::AcqRel);
         let number = claimed.len();
+        let last_id = claimed.last().map_or(0, |job| job.ticket.job_id);
         for job in claimed {
             // The performers live as long as the sender.
             let _ = jobs.send(job);
         }
-        Some(number)
+        Some(Some(Claimed { number, last_id }))
     }
 
     /// Whether nothing is in hand that could enqueue or come back, and nothing is due.
@@ -313,7 +360,7 @@ where
             Some(Ok(due)) => !due,
             Some(Err(error)) => {
                 log::error!("gatun fetcher: {error}");
-                self.team.stop.wait_for(Level::Stopping, jittered(POLL_LISTENING));
+                self.team.stop.wait_for(Level::Stopping, jittered(AFTER_ERROR));
                 false
             }
             None => false,

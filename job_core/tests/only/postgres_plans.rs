@@ -3,7 +3,7 @@ use super::Db;
 use diesel::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{Integer, Text};
-use job_core::{Job, Outcome, Status, WorkerRow, complete_all, housekeeping, lanes};
+use job_core::{Job, Outcome, Status, WorkerRow, claim_first, complete_all, housekeeping, lanes};
 use job_db::Database;
 use std::time::Duration;
 
@@ -82,7 +82,8 @@ fn use_every_verb(db: &Db, conn: &mut PgConnection) {
     promote_all(db, conn);
     let job = claim(conn, &worker);
     job.release(conn).unwrap();
-    let job = claim(conn, &worker);
+    let mut jobs = claim_first(conn, worker.id, &worker.queues, &worker.kinds, 1).unwrap();
+    let job = jobs.remove(0);
     job.ticket
         .record(conn, &Outcome::Cancelled("enough".into()))
         .unwrap();

@@ -38,6 +38,35 @@ fn a_notification_wakes_the_worker() {
     db.assert_invariants();
 }
 
+/// However a worker learns of jobs: of those that came together it takes the most urgent first.
+#[test]
+fn what_comes_together_is_performed_in_the_order_of_the_queues_and_priorities() {
+    let db = Db::new();
+    let notes = Notes::default();
+    let noted = notes.clone();
+    let stage = Stage::new(move |name, _| {
+        noted.add(name);
+        Ok(json!(null))
+    });
+    let started = start(
+        Worker::new(ConnectionManager::<Conn>::new(db.url()), stage)
+            .register::<Step>()
+            .queues(["first", "second"])
+            .threads(1)
+            .stop_on_signals(false),
+    );
+    let conn = &mut db.connect();
+    for round in 1..=5 {
+        let jobs = [("second", -9), ("first", 5), ("first", -5)];
+        let jobs = jobs.map(|(queue, priority)| step(priority.to_string()).queue(queue).priority(priority));
+        Job::enqueue_all(conn, jobs).unwrap();
+        eventually("they are performed", || notes.all().len() == 3 * round);
+    }
+    assert_eq!(started.stop().completed, 15);
+    assert_eq!(notes.all(), ["-5", "5", "-9"].repeat(5));
+    db.assert_invariants();
+}
+
 /// The worker hears at once, and costs nothing while it hears nothing, where it waits on the socket of its connection.
 #[cfg(target_os = "linux")]
 #[test]
