@@ -1,6 +1,7 @@
 //! The database seam: what differs between the databases about jobs. Users see only [`JobConnection`].
 
 use crate::claim::{ClaimRequest, ClaimedJob, Completion, Ticket};
+use crate::housekeeping::Chores;
 use crate::job::JobFilter;
 use crate::new_job::NewRow;
 use crate::outcome::When;
@@ -162,11 +163,8 @@ pub trait JobBackend: Database {
     fn next_run_at<C: LoadConnection<Backend = Self>>(
         conn: &mut C,
     ) -> QueryResult<(Option<DateTime<Utc>>, DateTime<Utc>)>;
-    /// The same, and 1 where there are silent workers, and where there are orphans.
-    fn chores<C: LoadConnection<Backend = Self>>(
-        conn: &mut C,
-        micros: i64,
-    ) -> QueryResult<(Option<DateTime<Utc>>, DateTime<Utc>, i32, i32)>;
+    /// The same, and whether there are silent workers, and orphans.
+    fn chores<C: LoadConnection<Backend = Self>>(conn: &mut C, micros: i64) -> QueryResult<Chores>;
     /// Jobs whose worker has no row; locked, where that needs no waiting, for the transaction that is open.
     fn orphans<C: LoadConnection<Backend = Self>>(conn: &mut C, limit: i64) -> QueryResult<Vec<Ticket>>;
     fn held_by<C: LoadConnection<Backend = Self>>(conn: &mut C, worker: i64) -> QueryResult<Vec<Ticket>>;

@@ -77,15 +77,11 @@ pub struct Chores {
 /// # Errors
 /// What the database says.
 pub fn chores<C: JobConnection>(conn: &mut C, age: Duration) -> Result<Chores, JobError> {
-    let (run_at, now, silent, orphans) = C::Db::chores(conn, micros(age))?;
-    Ok(Chores {
-        next_due: until(run_at, now),
-        silent: silent == 1,
-        orphans: orphans == 1,
-    })
+    Ok(C::Db::chores(conn, micros(age))?)
 }
 
-fn until(run_at: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Option<Duration> {
+/// How long it is until then.
+pub(crate) fn until(run_at: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Option<Duration> {
     run_at.map(|run_at| (run_at - now).to_std().unwrap_or_default())
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(3);
 
 /// How long to wait on the socket before looking whether the worker stops.
-const WAIT: Duration = Duration::from_millis(50);
+const WAIT: Duration = Duration::from_millis(100);
 
 /// How long to wait before listening again on a new connection.
 const RECONNECT: Duration = Duration::from_secs(2);

@@ -146,7 +146,7 @@ macro_rules! portable_statements {
             "SELECT MIN(run_at), " {NOW} " FROM jobs_scheduled"
         }
         statement! {
-            struct Chores on $db { micros: i64 => BigInt } -> (Nullable<Instant>, Instant, Integer, Integer);
+            struct LookForChores on $db { micros: i64 => BigInt } -> (Nullable<Instant>, Instant, Integer, Integer);
             "SELECT MIN(run_at), " {NOW} ",
                     CASE WHEN EXISTS (SELECT 1 FROM workers WHERE beat_at < " {AFTER} micros {MICROS} ")
                          THEN 1 ELSE 0 END,
@@ -477,8 +477,10 @@ macro_rules! portable_methods {
         fn chores<C: LoadConnection<Backend = Self>>(
             conn: &mut C,
             micros: i64,
-        ) -> QueryResult<(Option<DateTime<Utc>>, DateTime<Utc>, i32, i32)> {
-            Chores { micros: -micros }.get_result(conn)
+        ) -> QueryResult<crate::housekeeping::Chores> {
+            LookForChores { micros: -micros }
+                .get_result(conn)
+                .map(row::chores)
         }
 
         fn orphans<C: LoadConnection<Backend = Self>>(conn: &mut C, limit: i64) -> QueryResult<Vec<Ticket>> {
