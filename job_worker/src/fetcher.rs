@@ -1,4 +1,5 @@
 use crate::completer::Done;
+use crate::follow_up::FollowUp;
 use crate::options::jittered;
 use crate::performer::hand_back;
 use crate::session::Session;
@@ -31,9 +32,6 @@ const AFTER_ERROR: Duration = Duration::from_secs(1);
 
 /// Of how many queues the first lane is looked for by a claim.
 const FEW_QUEUES: usize = 16;
-
-/// Senders of notifications send one in 10 ms at most, so a job may come this much later than the notification.
-const AFTER_NEWS: Duration = Duration::from_millis(15);
 
 /// How long a lane that came back short is left alone while others have jobs.
 const SHORT: Duration = Duration::from_millis(50);
@@ -97,7 +95,8 @@ pub(crate) fn fetch<C, X>(
         seen: 0,
         last_taken: (0, Instant::now()),
     };
-    let mut follow_up = false;
+    let mut news = false;
+    let mut follow_up = FollowUp::default();
     let mut quiet = false;
     while team.stop.is_running() {
         if fetcher.is_stalled(&waiting) {
@@ -110,7 +109,8 @@ pub(crate) fn fetch<C, X>(
             let _ = team.wakes.1.recv_timeout(HOLD);
             continue;
         }
-        let look = match fetcher.claim_news(follow_up, room, &jobs) {
+        let began = Instant::now();
+        let look = match fetcher.claim_news(std::mem::take(&mut news), room, &jobs) {
             Some(0) => fetcher.look(room, &jobs),
             claimed => claimed.map(|_| Look::Claimed),
         };
@@ -134,14 +134,18 @@ pub(crate) fn fetch<C, X>(
             }
             continue;
         }
-        let pause = if follow_up {
-            AFTER_NEWS
-        } else if waiting.is_empty() {
-            fetcher.poll_pause()
-        } else {
-            fetcher.poll_pause().min(HOLD)
-        };
-        follow_up = fetcher.wait(pause);
+        follow_up.looked(began);
+        let mut pause = fetcher.poll_pause();
+        if !waiting.is_empty() {
+            pause = pause.min(HOLD);
+        }
+        if let Some(next) = follow_up.pause(Instant::now()) {
+            pause = pause.min(next);
+        }
+        news = fetcher.wait(pause);
+        if news {
+            follow_up.news(Instant::now());
+        }
     }
     // The threads may be busy with jobs that ignore the stop; what waits behind them has not lost anything by it.
     hand_back(team, &waiting, done);

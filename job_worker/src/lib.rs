@@ -49,6 +49,7 @@ mod connections;
 mod crew;
 mod error;
 mod fetcher;
+mod follow_up;
 mod hands;
 mod heart;
 mod housekeeper;

@@ -15,7 +15,7 @@ const MOST_ROUNDS: usize = 10;
 
 /// How long to wait for the first bytes, and after some for those of other sockets.
 const FIRST: Duration = Duration::from_millis(50);
-const NEXT: Duration = Duration::from_millis(2);
+const NEXT: Duration = Duration::from_millis(5);
 
 /// A connection's socket, to be waited on. It is not ours: nothing is read from it, and the one who closes it is the
 /// connection.
@@ -34,7 +34,7 @@ impl Socket {
             let mut candidates = sockets().ok()?;
             for round in 1..=MOST_ROUNDS {
                 let mut readable = Vec::new();
-                if !while_unread(&mut || readable = readable_of(&candidates, FIRST).unwrap_or_default()) {
+                if !while_unread(&mut || readable = lastingly_readable(&candidates).unwrap_or_default()) {
                     return None;
                 }
                 let still = readable_of(&readable, Duration::ZERO).ok()?;
@@ -85,6 +85,11 @@ fn sockets() -> io::Result<Vec<RawFd>> {
         })
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .collect())
+}
+
+/// Those that get something to read and still have it when nothing more comes: others are read meanwhile by their owners.
+fn lastingly_readable(fds: &[RawFd]) -> io::Result<Vec<RawFd>> {
+    readable_of(&readable_of(fds, FIRST)?, Duration::ZERO)
 }
 
 /// Those that have something to read, or get it within that time. One that is closed in the meantime has not.

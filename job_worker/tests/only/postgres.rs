@@ -38,6 +38,32 @@ fn a_notification_wakes_the_worker() {
     db.assert_invariants();
 }
 
+/// Of jobs that come one right after the other most send no notification; the end of the one before makes the worker look,
+/// which may be too early for the next.
+#[test]
+fn jobs_without_a_notification_of_their_own_are_found() {
+    let db = Db::new();
+    let (done, ended) = bounded(1);
+    let stage = Stage::new(move |_, _| {
+        done.send(())?;
+        Ok(json!(null))
+    });
+    let started = start(
+        Worker::new(ConnectionManager::<Conn>::new(db.url()), stage)
+            .register::<Step>()
+            .poll(Duration::from_secs(3600))
+            .stop_on_signals(false),
+    );
+    let conn = &mut db.connect();
+    for number in 0..100 {
+        step(number.to_string()).enqueue(conn).unwrap();
+        let ended = ended.recv_timeout(Duration::from_secs(60));
+        assert!(ended.is_ok(), "job {number} is not found");
+    }
+    assert_eq!(started.stop().completed, 100);
+    db.assert_invariants();
+}
+
 /// However a worker learns of jobs: of those that came together it takes the most urgent first.
 #[test]
 fn what_comes_together_is_performed_in_the_order_of_the_queues_and_priorities() {

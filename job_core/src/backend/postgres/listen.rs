@@ -8,9 +8,9 @@ use job_db::statement;
 use std::any::Any;
 
 statement! {
-    // Much more than libpq reads ahead, and less than any socket holds.
+    // More than the 16 KiB that libpq reads ahead, and less than any socket holds, so that nobody on the way has to wait.
     struct Filler on Pg {} -> Text;
-    "SELECT repeat('.', 4096) FROM generate_series(1, 32)"
+    "SELECT repeat('.', 4096) FROM generate_series(1, 12)"
 }
 
 pub(crate) fn listen<C: Any>(conn: &mut C) -> QueryResult<bool> {
