@@ -10,7 +10,7 @@ use diesel::r2d2::ConnectionManager;
 use diesel::sql_types::{Array, BigInt};
 use job_partition::{Cover, Key, Partition};
 use job_test::{Postgres, TestDb, server::PostgresServer};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 const WORKERS: [usize; 4] = [1, 2, 4, 8];
@@ -114,8 +114,10 @@ fn start_all(url: &str, cover: &str, workers: usize, batch: usize) -> Result<()>
                 .spawn()
         })
         .collect();
-    for worker in started? {
-        let done = worker.wait_with_output()?;
+    // All have ended before the first error is told: none goes on without us.
+    let ended: Vec<_> = started?.into_iter().map(Child::wait_with_output).collect();
+    for done in ended {
+        let done = done?;
         let text = String::from_utf8_lossy(&done.stderr);
         ensure!(done.status.success(), "{text}");
         if std::env::var_os("BENCH_REPORTS").is_some() {

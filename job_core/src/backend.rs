@@ -1,6 +1,7 @@
 //! The database seam: what differs between the databases about jobs. Users see only [`JobConnection`].
 
 use crate::claim::{ClaimRequest, ClaimedJob, Completion, Ticket};
+use crate::housekeeping::Chores;
 use crate::job::JobFilter;
 use crate::new_job::NewRow;
 use crate::outcome::When;
@@ -104,6 +105,16 @@ pub trait JobBackend: Database {
         conn: &mut C,
         request: &ClaimRequest<'_>,
     ) -> QueryResult<Vec<ClaimedJob>>;
+    /// Claims from the first lane that has jobs, in one statement where the database can; else claims nothing.
+    fn claim_first<C: LoadConnection<Backend = Self>>(
+        _conn: &mut C,
+        _worker: i64,
+        _queues: &[String],
+        _kinds: &[String],
+        _limit: i64,
+    ) -> QueryResult<Vec<ClaimedJob>> {
+        Ok(Vec::new())
+    }
     /// Records completions, at most one of each job, in the order of the jobs; gives the ids of those that were this worker's.
     fn complete<C: LoadConnection<Backend = Self>>(
         conn: &mut C,
@@ -185,6 +196,8 @@ pub trait JobBackend: Database {
     fn next_run_at<C: LoadConnection<Backend = Self>>(
         conn: &mut C,
     ) -> QueryResult<(Option<DateTime<Utc>>, DateTime<Utc>)>;
+    /// The same, and whether there are silent workers, and orphans.
+    fn chores<C: LoadConnection<Backend = Self>>(conn: &mut C, micros: i64) -> QueryResult<Chores>;
     /// Jobs whose worker has no row; locked, where that needs no waiting, for the transaction that is open.
     fn orphans<C: LoadConnection<Backend = Self>>(conn: &mut C, limit: i64) -> QueryResult<Vec<Ticket>>;
     fn held_by<C: LoadConnection<Backend = Self>>(conn: &mut C, worker: i64) -> QueryResult<Vec<Ticket>>;
@@ -228,7 +241,7 @@ pub struct Ending<'a> {
 }
 
 #[cfg(feature = "listen")]
-pub(crate) use postgres::listen::{listen, received};
+pub(crate) use postgres::listen::{listen, received, while_unread};
 
 /// Without the feature `listen`, nobody listens.
 #[cfg(not(feature = "listen"))]
@@ -239,6 +252,9 @@ mod deaf {
     pub(crate) fn received<C>(_conn: &mut C) -> diesel::QueryResult<bool> {
         Ok(false)
     }
+    pub(crate) fn while_unread<C>(_conn: &mut C, _work: &mut dyn FnMut()) -> diesel::QueryResult<bool> {
+        Ok(false)
+    }
 }
 #[cfg(not(feature = "listen"))]
-pub(crate) use deaf::{listen, received};
+pub(crate) use deaf::{listen, received, while_unread};

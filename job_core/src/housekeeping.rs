@@ -35,6 +35,7 @@ use crate::backend::JobBackend;
 use crate::new_job::micros;
 use crate::outcome::Outcome;
 use crate::{Fault, JobConnection, JobError, Status, Ticket, again, backoff};
+use chrono::{DateTime, Utc};
 use job_db::Database;
 use std::time::Duration;
 
@@ -56,7 +57,32 @@ pub fn promote<C: JobConnection>(conn: &mut C, limit: i64) -> Result<usize, JobE
 /// What the database says.
 pub fn next_due<C: JobConnection>(conn: &mut C) -> Result<Option<Duration>, JobError> {
     let (run_at, now) = C::Db::next_run_at(conn)?;
-    Ok(run_at.map(|run_at| (run_at - now).to_std().unwrap_or_default()))
+    Ok(until(run_at, now))
+}
+
+/// What there is to do, as [`chores`] saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chores {
+    /// As [`next_due`] gives it.
+    pub next_due: Option<Duration>,
+    /// Whether there are [`silent_workers`].
+    pub silent: bool,
+    /// Whether there is something to [`rescue`].
+    pub orphans: bool,
+}
+
+/// Looks, in one statement, at what [`next_due`], [`silent_workers`] and [`rescue`] would find, which is nearly always
+/// nothing. `age` is as for [`silent_workers`].
+///
+/// # Errors
+/// What the database says.
+pub fn chores<C: JobConnection>(conn: &mut C, age: Duration) -> Result<Chores, JobError> {
+    Ok(C::Db::chores(conn, micros(age))?)
+}
+
+/// How long it is until then.
+pub(crate) fn until(run_at: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Option<Duration> {
+    run_at.map(|run_at| (run_at - now).to_std().unwrap_or_default())
 }
 
 /// The workers that have not beaten for `age`, by the database's clock; what is longer than 1000 years is cut to that.

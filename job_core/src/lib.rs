@@ -43,8 +43,8 @@ mod worker_row;
 pub use asynchronous::AsyncJobConnection;
 pub use backend::{JobBackend, JobConnection};
 pub use claim::{
-    ClaimRequest, ClaimedJob, Ticket, claim, claim_in_turn, claim_inside, complete_all, discard_all, lanes,
-    last_id, release_all, succeeded,
+    ClaimRequest, ClaimedJob, Ticket, claim, claim_first, claim_in_turn, claim_inside, complete_all,
+    discard_all, lanes, last_id, release_all, succeeded,
 };
 pub use error::{EnqueueError, JobError};
 pub use job::{Counts, Failure, Job, JobFilter};

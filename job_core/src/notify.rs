@@ -51,3 +51,16 @@ pub fn listen<C: JobConnection + 'static>(conn: &mut C) -> diesel::QueryResult<b
 pub fn received<C: JobConnection + 'static>(conn: &mut C) -> diesel::QueryResult<bool> {
     crate::backend::received(conn)
 }
+
+/// Calls `work` once while bytes that the database has sent stand unread in this connection's socket, and reads them
+/// afterwards. This is how a worker finds the socket, to wait on it: Diesel does not tell which one it is. `false` where the
+/// database, the connection or the features of this build cannot, and then `work` is not called.
+///
+/// # Errors
+/// What the database says.
+pub fn while_unread<C: JobConnection + 'static>(
+    conn: &mut C,
+    work: &mut dyn FnMut(),
+) -> diesel::QueryResult<bool> {
+    crate::backend::while_unread(conn, work)
+}

@@ -29,7 +29,7 @@ const MOST_BYTES: usize = 8 << 20;
 const REFUSALS: u32 = 4;
 
 /// How often to look whether the worker waits for the last outcomes.
-const LOOK: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_millis(250);
 
 /// Records outcomes until every performer has ended, or until there are none while the worker ends without some of them. It
 /// flushes at once what has gathered while it recorded the last ones.

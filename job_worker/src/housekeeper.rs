@@ -5,6 +5,7 @@ use crate::silence::Silence;
 use crate::stop::Level;
 use crate::team::Team;
 use diesel::r2d2::R2D2Connection;
+use job_core::housekeeping::Chores;
 use job_core::{JobConnection, JobError, Status, housekeeping, release_all};
 use std::time::{Duration, Instant};
 
@@ -72,12 +73,15 @@ where
             // To notice lost jobs in time.
             pause = pause.min(team.options.heartbeat);
         }
-        if let Some(due) = house.promote() {
+        let chores = if rescue.is_up() {
+            house.look_at_all()
+        } else {
+            house.look()
+        };
+        if let Some(due) = house.promote(chores.next_due) {
             pause = pause.min(due);
         }
-        if rescue.is_up() {
-            house.rescue();
-        }
+        house.rescue(&chores);
         if reclaim.is_up() || team.hands.doubts() > 0 {
             house.hand_back_lost_claims();
         }
@@ -123,10 +127,35 @@ where
             .ok()
     }
 
+    /// Looks at what is due only.
+    fn look(&mut self) -> Chores {
+        Chores {
+            next_due: self.call("promote", housekeeping::next_due).flatten(),
+            silent: false,
+            orphans: false,
+        }
+    }
+
+    /// Looks at all that may be in one statement. Where that fails, each task looks for itself: one that is in trouble must
+    /// not keep the others from their turn.
+    fn look_at_all(&mut self) -> Chores {
+        let age = self.team.options.rescue_after;
+        let Some(chores) = self.call("look", |conn| housekeeping::chores(conn, age)) else {
+            return Chores {
+                silent: true,
+                orphans: true,
+                ..self.look()
+            };
+        };
+        if !chores.silent {
+            self.silence.clear();
+        }
+        chores
+    }
+
     /// Promotes what is due, and gives how long it is until the next one is.
-    fn promote(&mut self) -> Option<Duration> {
+    fn promote(&mut self, mut due: Option<Duration>) -> Option<Duration> {
         while self.team.stop.is_running() {
-            let due = self.call("promote", housekeeping::next_due)?;
             if due != Some(Duration::ZERO) {
                 return due;
             }
@@ -136,17 +165,37 @@ where
                 return None;
             }
             self.team.wake_for_news();
+            due = self.call("promote", housekeeping::next_due)?;
         }
         None
     }
 
     /// Declares workers dead that have been silent for long by the database's clock, *and* for a beat of our own time; then
     /// takes back what dead workers held.
-    fn rescue(&mut self) {
+    fn rescue(&mut self, chores: &Chores) {
+        let mut orphans = chores.orphans;
+        if chores.silent {
+            orphans |= self.declare_dead();
+        }
+        while orphans {
+            let Some(rescued) = self.call("rescue", |conn| housekeeping::rescue(conn, RESCUE_BATCH)) else {
+                return;
+            };
+            add(&self.team.tally.rescued, rescued.len());
+            if !rescued.is_empty() {
+                log::warn!("gatun: took back {} jobs of dead workers", rescued.len());
+            }
+            orphans = rescued.len() as i64 >= RESCUE_BATCH;
+        }
+    }
+
+    /// Gives whether it declared any dead.
+    fn declare_dead(&mut self) -> bool {
         let age = self.team.options.rescue_after;
         let Some(silent) = self.call("rescue", |conn| housekeeping::silent_workers(conn, age)) else {
-            return;
+            return false;
         };
+        let mut any = false;
         let own = self.team.pulse.worker();
         let patience = self.team.options.heartbeat;
         for worker in self.silence.lasting(&silent, Instant::now(), patience) {
@@ -154,18 +203,11 @@ where
                 let dead = self.call("rescue", |conn| housekeeping::declare_dead(conn, worker, age));
                 if dead == Some(true) {
                     log::warn!("gatun: worker {worker} has not beaten for {age:?} and is declared dead");
+                    any = true;
                 }
             }
         }
-        while let Some(rescued) = self.call("rescue", |conn| housekeeping::rescue(conn, RESCUE_BATCH)) {
-            add(&self.team.tally.rescued, rescued.len());
-            if !rescued.is_empty() {
-                log::warn!("gatun: took back {} jobs of dead workers", rescued.len());
-            }
-            if (rescued.len() as i64) < RESCUE_BATCH {
-                break;
-            }
-        }
+        any
     }
 
     /// Drops the futures whose jobs are no longer this worker's: they were cancelled or rescued, or the worker was declared

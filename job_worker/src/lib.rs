@@ -118,11 +118,13 @@
 //! One thread fetches, one records, one beats, one keeps house, one listens where the database can notify; as many as you
 //! say perform. This crate holds no SQL: what it does to the database are the verbs of `job_core`.
 
+mod claimer;
 mod completer;
 mod connections;
 mod crew;
 mod error;
 mod fetcher;
+mod follow_up;
 #[cfg(feature = "tokio")]
 mod futures;
 #[cfg(not(feature = "tokio"))]
@@ -131,6 +133,7 @@ mod futures;
 mod hands;
 mod heart;
 mod housekeeper;
+mod lanes;
 mod listener;
 mod options;
 pub mod parallel;
@@ -140,6 +143,7 @@ mod report;
 mod session;
 mod signals;
 mod silence;
+mod socket;
 mod stop;
 mod successes;
 mod supply;

@@ -1,4 +1,6 @@
 use crate::options::jittered;
+use crate::session::Session;
+use crate::socket::{Socket, Trust};
 use crate::stop::Level;
 use crate::team::Team;
 use diesel::r2d2::R2D2Connection;
@@ -6,8 +8,12 @@ use job_core::{JobConnection, notify};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How often to look whether a notification has come; a look costs two microseconds and no round trip.
+/// How often to look whether a notification has come, where the socket cannot be waited on; a look costs two microseconds
+/// and no round trip.
 const LOOK: Duration = Duration::from_millis(3);
+
+/// How long to wait on the socket before looking whether the worker stops.
+const WAIT: Duration = Duration::from_millis(100);
 
 /// How long to wait before listening again on a new connection.
 const RECONNECT: Duration = Duration::from_secs(2);
@@ -20,6 +26,7 @@ where
 {
     let mut session = team.session("listener", Level::Stopping);
     let mut generation = 0;
+    let mut ear = Ear::default();
     while team.stop.is_running() {
         let heard = session.run(|conn| Ok(notify::received(conn)?));
         if session.generation() != generation {
@@ -29,6 +36,7 @@ where
                     team.listening.store(true, Ordering::Relaxed);
                     // What was enqueued before we listened gave no notification that we could hear.
                     team.wake_for_news();
+                    ear = Ear::find(&mut session);
                     continue;
                 }
                 Some(Ok(false)) | None => return,
@@ -41,13 +49,77 @@ where
             }
         }
         match heard {
-            Some(Ok(true)) => team.wake_for_news(),
-            Some(Ok(false)) => {
-                team.stop.wait_for(Level::Stopping, LOOK);
+            Some(Ok(heard)) => {
+                ear.learn(heard);
+                if heard {
+                    team.wake_for_news();
+                } else {
+                    ear.wait(team);
+                }
             }
             _ => {
                 team.listening.store(false, Ordering::Relaxed);
                 team.stop.wait_for(Level::Stopping, jittered(RECONNECT));
+            }
+        }
+    }
+}
+
+/// How to wait for the next notification on one connection.
+#[derive(Default)]
+struct Ear {
+    socket: Option<Socket>,
+    trust: Trust,
+    /// Whether the socket announced something, since the last look.
+    announced: Option<bool>,
+}
+
+impl Ear {
+    fn find<C>(session: &mut Session<C>) -> Ear
+    where
+        C: JobConnection + R2D2Connection + 'static,
+    {
+        // After an error the session takes another connection, and this is called again.
+        let socket = Socket::find(|work| {
+            let called = session.once(|conn| Ok(notify::while_unread(conn, work)?));
+            called.unwrap_or(false)
+        });
+        match socket {
+            Some(_) => log::debug!("gatun listener: waits on the connection's socket"),
+            None => {
+                log::debug!(
+                    "gatun listener: the socket was not found; the connection is looked at each {LOOK:?}"
+                );
+            }
+        }
+        Ear {
+            socket,
+            ..Ear::default()
+        }
+    }
+
+    /// Learns what was heard after the last wait.
+    fn learn(&mut self, heard: bool) {
+        if let Some(announced) = self.announced.take()
+            && !self.trust.learn(announced, heard)
+        {
+            log::debug!(
+                "gatun listener: the socket was the wrong one; the connection is looked at each {LOOK:?}"
+            );
+            self.socket = None;
+        }
+    }
+
+    fn wait<C: R2D2Connection + 'static, X>(&mut self, team: &Team<C, X>) {
+        let Some(socket) = &mut self.socket else {
+            team.stop.wait_for(Level::Stopping, LOOK);
+            return;
+        };
+        match socket.wait(WAIT) {
+            Ok(announced) => self.announced = Some(announced),
+            Err(error) => {
+                log::debug!("gatun listener: {error}; the connection is looked at each {LOOK:?}");
+                self.socket = None;
             }
         }
     }

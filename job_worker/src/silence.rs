@@ -9,6 +9,11 @@ pub(crate) struct Silence {
 }
 
 impl Silence {
+    /// Learns that nobody is silent now.
+    pub(crate) fn clear(&mut self) {
+        self.since.clear();
+    }
+
     /// Learns who is silent now, and gives those who have been so for `patience` of our own time.
     pub(crate) fn lasting(&mut self, silent: &[i64], now: Instant, patience: Duration) -> Vec<i64> {
         self.since.retain(|worker, _| silent.contains(worker));
@@ -35,5 +40,7 @@ mod tests {
         assert_eq!(silence.lasting(&[2], wakes + beat, beat), [2]);
         // Whoever falls silent anew begins anew.
         assert_eq!(silence.lasting(&[1, 2], wakes + 2 * beat, beat), [2]);
+        silence.clear();
+        assert!(silence.lasting(&[1, 2], wakes + 3 * beat, beat).is_empty());
     }
 }

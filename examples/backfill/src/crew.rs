@@ -15,12 +15,27 @@ pub(crate) struct Crew {
     pub(crate) killed: usize,
 }
 
+/// The processes that run. Whichever way this ends, by an error or a panic too, none of them goes on without us.
+#[derive(Default)]
+struct Workers(Vec<Child>);
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        for worker in &mut self.0 {
+            // One that has ended already can be neither killed nor waited for in vain.
+            let _ = worker.kill();
+            let _ = worker.wait();
+        }
+    }
+}
+
 /// Starts the workers, and waits until those who live have ended well.
 pub(crate) fn watch(rows: i64, count: usize) -> Result<Crew> {
     let (batches, seen): (Sender<i64>, Receiver<i64>) = channel();
-    let mut workers = (0..count)
-        .map(|_| start(&batches))
-        .collect::<Result<Vec<Child>>>()?;
+    let mut workers = Workers::default();
+    for _ in 0..count {
+        workers.0.push(start(&batches)?);
+    }
     let mut crew = Crew {
         started: count,
         killed: 0,
@@ -32,15 +47,16 @@ pub(crate) fn watch(rows: i64, count: usize) -> Result<Crew> {
                 .recv_timeout(LIMIT)
                 .context("the workers do nothing any more")?;
         }
-        let mut victim = workers.remove(0);
-        let killed = victim.kill();
+        let victim = &mut workers.0[0];
+        victim.kill()?;
         victim.wait()?;
-        killed?;
-        workers.push(start(&batches)?);
+        *victim = start(&batches)?;
+        // The next one to be killed is another one.
+        workers.0.rotate_left(1);
         crew.killed += 1;
         crew.started += 1;
     }
-    for mut worker in workers {
+    for worker in &mut workers.0 {
         ensure!(worker.wait()?.success(), "a worker has failed");
     }
     Ok(crew)
@@ -63,4 +79,27 @@ fn start(batches: &Sender<i64>) -> Result<Child> {
         });
     }
     Ok(worker)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_worker_goes_on_without_us() {
+        let fail = || -> Result<u32> {
+            let mut workers = Workers::default();
+            workers.0.push(Command::new("sleep").arg("1000").spawn()?);
+            anyhow::bail!("{}", workers.0[0].id())
+        };
+        let pid = fail().expect_err("it fails").to_string();
+        let found = Command::new("kill")
+            .args(["-0", &pid])
+            .stderr(Stdio::null())
+            .status();
+        assert!(
+            !found.expect("a process").success(),
+            "process {pid} is still there"
+        );
+    }
 }

@@ -147,6 +147,16 @@ macro_rules! portable_statements {
             "SELECT MIN(run_at), " {NOW} " FROM jobs_scheduled"
         }
         statement! {
+            struct LookForChores on $db { micros: i64 => BigInt } -> (Nullable<Instant>, Instant, Integer, Integer);
+            "SELECT MIN(run_at), " {NOW} ",
+                    CASE WHEN EXISTS (SELECT 1 FROM workers WHERE beat_at < " {AFTER} micros {MICROS} ")
+                         THEN 1 ELSE 0 END,
+                    CASE WHEN EXISTS (SELECT 1 FROM jobs_processing p
+                                      WHERE NOT EXISTS (SELECT 1 FROM workers w WHERE w.id = p.worker))
+                         THEN 1 ELSE 0 END
+             FROM jobs_scheduled"
+        }
+        statement! {
             struct LastJobId on $db {} -> BigInt;
             "SELECT COALESCE(MAX(id), 0) FROM jobs"
         }
@@ -354,6 +364,15 @@ macro_rules! portable_methods {
             conn: &mut C,
         ) -> QueryResult<(Option<DateTime<Utc>>, DateTime<Utc>)> {
             NextRunAt {}.get_result(conn)
+        }
+
+        fn chores<C: LoadConnection<Backend = Self>>(
+            conn: &mut C,
+            micros: i64,
+        ) -> QueryResult<crate::housekeeping::Chores> {
+            LookForChores { micros: -micros }
+                .get_result(conn)
+                .map(row::chores)
         }
 
         fn orphans<C: LoadConnection<Backend = Self>>(conn: &mut C, limit: i64) -> QueryResult<Vec<Ticket>> {

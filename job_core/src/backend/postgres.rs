@@ -155,6 +155,25 @@ statement! {
      FROM p CROSS JOIN LATERAL (SELECT * FROM jobs WHERE jobs.id = p.job_id OFFSET 0) j"
 }
 statement! {
+    // The same for the first lane that has jobs.
+    struct ClaimFirst<'a> on Pg {
+        worker: i64 => BigInt, queues: &'a [String] => Array<Text>, kinds: &'a [String] => Array<Text>,
+        limit: i64 => BigInt,
+    } -> (BigInt, Text, JsonDoc, Integer, Nullable<Text>, Integer, Integer, Instant);
+    "WITH lane AS MATERIALIZED (SELECT q.queue, n.priority FROM unnest(" queues ") WITH ORDINALITY AS q (queue, position)
+         CROSS JOIN LATERAL (SELECT priority FROM jobs_new WHERE queue = q.queue ORDER BY priority LIMIT 1) n
+         ORDER BY q.position LIMIT 1),
+     d AS (DELETE FROM jobs_new WHERE ctid = ANY (ARRAY (
+         SELECT ctid FROM jobs_new WHERE queue = (SELECT queue FROM lane) AND priority = (SELECT priority FROM lane)
+             AND kind = ANY (" kinds ") AND EXISTS (SELECT 1 FROM workers WHERE id = " worker ")
+         ORDER BY job_id LIMIT " limit " FOR UPDATE SKIP LOCKED)) RETURNING job_id, attempts, uncharged),
+     p AS (INSERT INTO jobs_processing (job_id, worker, attempts, uncharged, started_at)
+         SELECT job_id, " worker ", attempts + 1, uncharged, " {NOW} " FROM d
+         RETURNING job_id, attempts, uncharged, started_at)
+     SELECT j.id, j.kind, j.args, j.max_attempts, j.unique_key, p.attempts, p.uncharged, p.started_at
+     FROM p CROSS JOIN LATERAL (SELECT * FROM jobs WHERE jobs.id = p.job_id OFFSET 0) j"
+}
+statement! {
     // The common case: no results, no keys, all in the same attempt.
     struct CompletePlain<'a> on Pg {
         ids: &'a [i64] => Array<BigInt>, worker: i64 => BigInt, attempts: i32 => Integer,
@@ -293,6 +312,23 @@ impl JobBackend for Pg {
             .into_iter()
             .map(|row| row::claimed(request.worker, row))
             .collect())
+    }
+
+    fn claim_first<C: LoadConnection<Backend = Self>>(
+        conn: &mut C,
+        worker: i64,
+        queues: &[String],
+        kinds: &[String],
+        limit: i64,
+    ) -> QueryResult<Vec<ClaimedJob>> {
+        let first = ClaimFirst {
+            worker,
+            queues,
+            kinds,
+            limit,
+        };
+        let rows: Vec<row::ClaimedRow> = first.load(conn)?;
+        Ok(rows.into_iter().map(|row| row::claimed(worker, row)).collect())
     }
 
     fn complete<C: LoadConnection<Backend = Self>>(

@@ -1,5 +1,6 @@
 //! From rows to values.
 
+use crate::housekeeping::{Chores, until};
 use crate::job::State;
 use crate::{ClaimedJob, Failure, Job, JobError, Status, Ticket, WorkerRow};
 use chrono::{DateTime, Utc};
@@ -165,5 +166,16 @@ pub(super) fn worker(row: WorkerTuple) -> WorkerRow {
         beat_at,
         kinds: names(kinds),
         queues: names(queues),
+    }
+}
+
+/// When the next scheduled job is due, what time it is, and 1 where there are silent workers, and where there are orphans.
+pub(super) type ChoresRow = (Option<DateTime<Utc>>, DateTime<Utc>, i32, i32);
+
+pub(super) fn chores((run_at, now, silent, orphans): ChoresRow) -> Chores {
+    Chores {
+        next_due: until(run_at, now),
+        silent: silent == 1,
+        orphans: orphans == 1,
     }
 }

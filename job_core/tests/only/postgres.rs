@@ -136,3 +136,26 @@ fn a_large_claim_waits_for_its_turn_but_not_for_long() {
     assert_eq!(job_core::claim(conn, &request).unwrap().len(), 100);
     db.assert_invariants();
 }
+
+/// A worker looks for the socket of its connection while it listens: nothing may be lost by it.
+#[cfg(feature = "listen")]
+#[test]
+fn what_comes_while_something_is_unread_is_heard_afterwards() {
+    use diesel::connection::SimpleConnection;
+    use job_core::notify;
+    let db = Db::new();
+    let (conn, listener) = (&mut db.connect(), &mut db.connect());
+    assert!(notify::listen(listener).unwrap());
+    let mut calls = 0;
+    let mut work = || {
+        calls += 1;
+        conn.batch_execute("NOTIFY gatun").unwrap();
+    };
+    assert!(notify::while_unread(listener, &mut work).unwrap());
+    assert_eq!(calls, 1);
+    job_test::eventually("the notification", || notify::received(listener).unwrap());
+    let pool = db.pool(1);
+    let mut never = || panic!("nothing is unread");
+    assert!(!notify::while_unread(&mut pool.get().unwrap(), &mut never).unwrap());
+    db.assert_invariants();
+}

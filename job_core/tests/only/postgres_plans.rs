@@ -4,8 +4,8 @@ use diesel::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{Integer, Text};
 use job_core::{
-    ClaimRequest, Job, Outcome, Status, Ticket, WorkerRow, claim_inside, complete_all, discard_all,
-    housekeeping, lanes,
+    ClaimRequest, Job, Outcome, Status, Ticket, WorkerRow, claim_first, claim_inside, complete_all,
+    discard_all, housekeeping, lanes,
 };
 use job_db::Database;
 use std::time::Duration;
@@ -88,7 +88,8 @@ fn use_every_verb(db: &Db, conn: &mut PgConnection) {
     promote_all(db, conn);
     let job = claim(conn, &worker);
     job.release(conn).unwrap();
-    let job = claim(conn, &worker);
+    let mut jobs = claim_first(conn, worker.id, &worker.queues, &worker.kinds, 1).unwrap();
+    let job = jobs.remove(0);
     job.ticket
         .record(conn, &Outcome::Cancelled("enough".into()))
         .unwrap();

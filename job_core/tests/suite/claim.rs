@@ -1,6 +1,7 @@
 use super::support::{Mail, any, claim, claimed, echo, register, status, strings};
 use super::{Db, only};
-use job_core::{ClaimRequest, Job, JobError, Perform, Status, WorkerRow, lanes};
+use diesel::Connection;
+use job_core::{ClaimRequest, Job, JobError, Perform, Status, WorkerRow, claim_first, lanes};
 use std::time::Duration;
 
 fn request<'a>(worker: &'a WorkerRow, queue: &'a str, after: i64, limit: i64) -> ClaimRequest<'a> {
@@ -216,5 +217,47 @@ fn case_28_arguments_that_do_not_decode_do_not_stop_the_others() {
     jobs[2].complete(conn, &()).unwrap();
     let failures = Job::find(conn, ids[1]).unwrap().failures(conn).unwrap();
     assert!(failures[0].error.contains("does not decode"), "{failures:?}");
+    db.assert_invariants();
+}
+
+#[test]
+fn the_first_lane_is_claimed_in_one_step_where_the_database_can() {
+    let db = Db::new();
+    let conn = &mut db.connect();
+    let worker = register(conn);
+    let mut first = |limit: i64, kinds: &[&str]| -> Result<Vec<i64>, JobError> {
+        let jobs = claim_first(conn, worker.id, &worker.queues, &strings(kinds), limit)?;
+        Ok(jobs.iter().map(|job| job.id()).collect())
+    };
+    assert_eq!(first(10, &["echo"]).unwrap(), [0_i64; 0]);
+    let conn = &mut db.connect();
+    let mut enqueue = |queue: &str, priority| any().queue(queue).priority(priority).enqueue(conn).unwrap().id;
+    let [post, low, high, next, _elsewhere] = [
+        enqueue("post", -9),
+        enqueue("default", 5),
+        enqueue("default", -5),
+        enqueue("default", -5),
+        enqueue("elsewhere", -9),
+    ];
+    // Its lane, up to the limit; and nothing where that has none of these kinds.
+    assert_eq!(first(10, &["mail"]).unwrap(), [0_i64; 0]);
+    assert_eq!(first(0, &["echo"]).unwrap(), [0_i64; 0]);
+    if first(1, &["echo"]).unwrap() == [high] {
+        for rest in [vec![next], vec![low], vec![post], vec![]] {
+            assert_eq!(first(10, &["echo"]).unwrap(), rest);
+        }
+        db.execute(&format!("DELETE FROM workers WHERE id = {}", worker.id));
+        any().enqueue(conn).unwrap();
+        assert_eq!(
+            first(10, &["echo"]).unwrap(),
+            [0_i64; 0],
+            "a worker without a row"
+        );
+        assert_eq!(job_core::housekeeping::rescue(conn, 10).unwrap().len(), 4);
+    } else {
+        assert_eq!(Job::counts(conn).unwrap().of(Status::New), 5, "it claims nothing");
+    }
+    let refused = conn.transaction(|conn| claim_first(conn, 1, &worker.queues, &worker.kinds, 1));
+    assert!(matches!(refused, Err(JobError::InTransaction)));
     db.assert_invariants();
 }

@@ -1,7 +1,9 @@
 use super::support::{any, claimed, kill, one_in_each_status, register, status};
 use super::{Db, only};
 use diesel::connection::SimpleConnection;
-use job_core::housekeeping::{declare_dead, next_due, promote, prune, rescue, silent_workers};
+use job_core::housekeeping::{
+    Chores, chores, declare_dead, next_due, promote, prune, rescue, silent_workers,
+};
 use job_core::{Job, Status, WorkerRow};
 use std::time::Duration;
 
@@ -32,6 +34,39 @@ fn what_is_due_is_promoted_the_earliest_first() {
     for id in &ids[1..] {
         assert_eq!(status(conn, *id), Status::New);
     }
+    db.assert_invariants();
+}
+
+#[test]
+fn one_look_tells_all_that_there_is_to_do() {
+    let db = Db::new();
+    let conn = &mut db.connect();
+    let nothing = Chores {
+        next_due: None,
+        silent: false,
+        orphans: false,
+    };
+    assert_eq!(chores(conn, HOUR).unwrap(), nothing);
+    let worker = register(conn);
+    claimed(conn, &worker, any());
+    assert_eq!(chores(conn, HOUR).unwrap(), nothing);
+    any().run_in(HOUR).enqueue(conn).unwrap();
+    let wait = chores(conn, HOUR).unwrap().next_due.unwrap();
+    assert!(wait <= HOUR && wait > HOUR / 2, "{wait:?}");
+    db.execute(&format!("UPDATE jobs_scheduled SET run_at = {}", only::PAST));
+    db.execute(&format!("UPDATE workers SET beat_at = {}", only::PAST));
+    let mut there_is = Chores {
+        next_due: Some(Duration::ZERO),
+        silent: true,
+        orphans: false,
+    };
+    assert_eq!(chores(conn, HOUR).unwrap(), there_is);
+    assert!(declare_dead(conn, worker.id, HOUR).unwrap());
+    (there_is.silent, there_is.orphans) = (false, true);
+    assert_eq!(chores(conn, HOUR).unwrap(), there_is);
+    assert_eq!(rescue(conn, 10).unwrap().len(), 1);
+    promote(conn, 10).unwrap();
+    assert!(!chores(conn, HOUR).unwrap().orphans);
     db.assert_invariants();
 }
 

@@ -162,10 +162,12 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Says that a thread has left. What it had in hand goes back to the front.
-    pub(super) fn leave(&self, mut unstarted: VecDeque<Indexed<T>>) {
+    /// Says that a thread has left. What it had in hand goes back to the front, under the lock: whoever looks for items sees
+    /// them in the hand or in the queue, and never takes the last ones for gone.
+    pub(super) fn leave<R, E>(&self, hand: &Hand<T, R, E>) {
         let mut state = lock(&self.state);
         state.threads -= 1;
+        let mut unstarted = hand.take_all();
         unstarted.append(&mut state.items);
         state.items = unstarted;
         state.woken = state.waiting;
@@ -196,6 +198,41 @@ impl<T> State<T> {
             Room::Free
         } else {
             Room::Full
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+    use std::thread;
+
+    /// The window in which an item could be neither in a hand nor in the queue was a few instructions wide, so it takes
+    /// many rounds, and a third thread that keeps the lock busy.
+    #[test]
+    fn what_a_thread_leaves_behind_is_always_found_by_the_others() {
+        for _ in 0..5_000 {
+            let queue = Queue::new(2, Some(1), None);
+            let hands: Vec<Hand<_, (), ()>> = (0..2).map(|_| Hand::new()).collect();
+            let pace = (0, Duration::ZERO);
+            queue.push("the last item");
+            queue.close();
+            assert!(queue.refill(&hands, 0, pace));
+            let barrier = Barrier::new(3);
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    barrier.wait();
+                    queue.leave(&hands[0]);
+                });
+                scope.spawn(|| {
+                    barrier.wait();
+                    (0..100).for_each(|_| queue.finish(0, 0));
+                });
+                barrier.wait();
+                assert!(queue.refill(&hands, 1, pace), "the item was nowhere");
+            });
+            assert_eq!(hands[1].next(None), Some((0, "the last item")));
         }
     }
 }

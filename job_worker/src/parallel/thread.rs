@@ -26,7 +26,7 @@ pub(super) fn take_part<T, C, R, E>(
 pub(super) fn leave<T, R, E>(shared: &Shared<'_, T, R, E>, me: usize) {
     let hand = &shared.hands[me];
     shared.tell(hand, &mut Vec::new());
-    shared.queue.leave(hand.take_all());
+    shared.queue.leave(hand);
 }
 
 fn do_items<T, C, R, E>(

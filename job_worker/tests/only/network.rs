@@ -43,7 +43,8 @@ fn a_worker_carries_on_after_the_network_was_cut() {
         let id = step(format!("during {round}")).enqueue(conn).unwrap().id;
         let tried = proxy.accepted();
         eventually("the worker tries to come back", || proxy.accepted() >= tried + 3);
-        assert_eq!(find(&db, id).status(), Status::New);
+        // A claim that was on its way when the network was cut may have got it; then it is handed back.
+        assert!(!notes.all().contains(&format!("during {round}")));
         proxy.mend();
         await_status(&db, id, Status::Completed);
         // The housekeeper and the heart are back too.

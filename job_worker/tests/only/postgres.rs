@@ -38,6 +38,82 @@ fn a_notification_wakes_the_worker() {
     db.assert_invariants();
 }
 
+/// Of jobs that come one right after the other most send no notification; the end of the one before makes the worker look,
+/// which may be too early for the next.
+#[test]
+fn jobs_without_a_notification_of_their_own_are_found() {
+    let db = Db::new();
+    let (done, ended) = bounded(1);
+    let stage = Stage::new(move |_, _| {
+        done.send(())?;
+        Ok(json!(null))
+    });
+    let started = start(
+        Worker::new(ConnectionManager::<Conn>::new(db.url()), stage)
+            .register::<Step>()
+            .poll(Duration::from_secs(3600))
+            .stop_on_signals(false),
+    );
+    let conn = &mut db.connect();
+    for number in 0..100 {
+        step(number.to_string()).enqueue(conn).unwrap();
+        let ended = ended.recv_timeout(Duration::from_secs(60));
+        assert!(ended.is_ok(), "job {number} is not found");
+    }
+    assert_eq!(started.stop().completed, 100);
+    db.assert_invariants();
+}
+
+/// However a worker learns of jobs: of those that came together it takes the most urgent first.
+#[test]
+fn what_comes_together_is_performed_in_the_order_of_the_queues_and_priorities() {
+    let db = Db::new();
+    let notes = Notes::default();
+    let noted = notes.clone();
+    let stage = Stage::new(move |name, _| {
+        noted.add(name);
+        Ok(json!(null))
+    });
+    let started = start(
+        Worker::new(ConnectionManager::<Conn>::new(db.url()), stage)
+            .register::<Step>()
+            .queues(["first", "second"])
+            .threads(1)
+            .stop_on_signals(false),
+    );
+    let conn = &mut db.connect();
+    for round in 1..=5 {
+        let jobs = [("second", -9), ("first", 5), ("first", -5)];
+        let jobs = jobs.map(|(queue, priority)| step(priority.to_string()).queue(queue).priority(priority));
+        Job::enqueue_all(conn, jobs).unwrap();
+        eventually("they are performed", || notes.all().len() == 3 * round);
+    }
+    assert_eq!(started.stop().completed, 15);
+    assert_eq!(notes.all(), ["-5", "5", "-9"].repeat(5));
+    db.assert_invariants();
+}
+
+/// The worker hears at once, and costs nothing while it hears nothing, where it waits on the socket of its connection.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_listener_waits_on_the_socket_of_each_of_its_connections() {
+    capture::begin();
+    let waits = || capture::lines_with("waits on the connection's socket").len();
+    let (db, before) = (Db::new(), waits());
+    let proxy = Proxy::to(db.url());
+    let started = start(sleepy(proxy.url()));
+    // Other tests of this process, if they run beside this one, have listeners too.
+    eventually("it waits", || waits() > before);
+    let before = waits();
+    proxy.cut();
+    proxy.mend();
+    eventually("it waits again", || waits() > before);
+    let id = step("heard").enqueue(&mut db.connect()).unwrap().id;
+    await_status(&db, id, Status::Completed);
+    assert_eq!(started.stop().completed, 1);
+    db.assert_invariants();
+}
+
 /// Case 38: what was enqueued before the worker listened is found by the look after LISTEN.
 #[test]
 fn what_was_enqueued_before_the_worker_listens_is_found() {
