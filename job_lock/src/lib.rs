@@ -89,7 +89,9 @@
 //!   the session is dead and the next holder works. Send [`Locked::token`] along, and have the other side refuse lower ones.
 //! - A transaction is open while the closure runs, and a connection with it. For minutes, that holds up vacuuming or
 //!   purging on a server; on SQLite **every lock excludes every other writer of the file**.
-//! - DDL in the closure, or a COMMIT of your own, ends the transaction and with it the lock, on MySQL and MariaDB silently.
+//! - A COMMIT or ROLLBACK of your own in the closure ends the transaction and with it the lock; on MySQL and MariaDB DDL does
+//!   so too, and a deadlock whose error the closure swallows. What was committed so cannot be taken back, nor what the closure
+//!   writes afterwards; but it is noticed at the closure's end, and then it is [`LockError::Lost`] and never an `Ok`.
 //! - Locks of different names do not exclude each other (but for SQLite), and one who does not ask for the lock is not kept
 //!   from anything.
 //! - There is no fairness beyond the database's own queue, which [`Wait::AtMost`] and SQLite do not have.
@@ -112,8 +114,8 @@
 //! - Effects outside fenced transactions may overlap with a successor's: between the last [`Lease::check`] and the effect
 //!   the process may be suspended for as long as you like. [`Lease::token`] is what the other side can tell them by.
 //! - A closure is not stopped when its lease is lost. It must ask.
-//! - DDL in a fenced transaction, or a COMMIT of your own, ends it and with it the fence, on MySQL and MariaDB silently. What is
-//!   written after an error that ended the transaction, and that the closure swallowed, stands for itself.
+//! - A COMMIT or ROLLBACK of your own in a fenced transaction ends it, and with it the fence; so do DDL, and a deadlock that
+//!   the closure swallows, on MySQL and MariaDB. As with `synchronize` it is noticed at the closure's end.
 //! - A fenced transaction holds up the renewal; keep it shorter than the `ttl`.
 //!
 //! A lease and `synchronize` on the same name exclude each other. Who waits for a lease looks some twenty times a second;
@@ -157,6 +159,7 @@ mod leader;
 mod lease;
 mod lock;
 mod locked;
+mod mark;
 mod name;
 mod options;
 mod owner;

@@ -2,8 +2,8 @@ mod lease;
 mod slot;
 
 use crate::backend::{Clash, LockBackend, RowLock, Taken};
+use crate::row::Columns;
 use crate::{LockRow, LockState};
-use chrono::{DateTime, Utc};
 use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::mysql::Mysql;
 use diesel::prelude::*;
@@ -65,13 +65,29 @@ const LIFT_WAIT_LIMIT: &str = "SET @gatun_lock_wait = @@SESSION.innodb_lock_wait
     SESSION innodb_lock_wait_timeout = IF(@@GLOBAL.innodb_deadlock_detect, 1073741824, @@SESSION.innodb_lock_wait_timeout)";
 const RESTORE_WAIT_LIMIT: &str = "SET SESSION innodb_lock_wait_timeout = @gatun_lock_wait";
 
+/// In one round trip, a savepoint by which the transaction is known again: it goes with it.
+const RESTORE_WAIT_LIMIT_AND_MARK: &str =
+    "SET SESSION innodb_lock_wait_timeout = @gatun_lock_wait; SAVEPOINT gatun_lock";
+const RELEASE_MARK: &str = "RELEASE SAVEPOINT gatun_lock";
+
 fn with_no_wait_limit<C, T>(conn: &mut C, wait: impl FnOnce(&mut C) -> QueryResult<T>) -> QueryResult<T>
+where
+    C: LoadConnection<Backend = Mysql>,
+{
+    with_no_wait_limit_until(conn, RESTORE_WAIT_LIMIT, wait)
+}
+
+fn with_no_wait_limit_until<C, T>(
+    conn: &mut C,
+    restore: &str,
+    wait: impl FnOnce(&mut C) -> QueryResult<T>,
+) -> QueryResult<T>
 where
     C: LoadConnection<Backend = Mysql>,
 {
     conn.batch_execute(LIFT_WAIT_LIMIT)?;
     let result = wait(conn);
-    let restored = conn.batch_execute(RESTORE_WAIT_LIMIT);
+    let restored = conn.batch_execute(restore);
     let value = result?;
     restored?;
     Ok(value)
@@ -150,8 +166,22 @@ impl LockBackend for Mysql {
     where
         C: LoadConnection<Backend = Self>,
     {
-        let token = with_no_wait_limit(conn, |conn| Self::advance(conn, name, owner))?;
-        Ok(token.map(Taken::token))
+        let token = with_no_wait_limit_until(conn, RESTORE_WAIT_LIMIT_AND_MARK, |conn| {
+            Self::advance(conn, name, owner)
+        })?;
+        // Its savepoint has no number.
+        Ok(token.map(|token| Taken { token, mark: Some(0) }))
+    }
+
+    fn commit_if<C>(conn: &mut C, _mark: i64) -> QueryResult<bool>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        match conn.batch_execute(RELEASE_MARK) {
+            Ok(()) => C::TransactionManager::commit_transaction(conn).map(|()| true),
+            Err(error) if Self::fault(&error) == Fault::Disconnected => Err(error),
+            Err(_) => Ok(false),
+        }
     }
 
     fn lock_row<C>(conn: &mut C, name: &str, limit: Option<Duration>) -> QueryResult<RowLock>
@@ -255,33 +285,27 @@ impl LockBackend for Mysql {
             _ => None,
         }
     }
-}
 
-type Listed = (
-    Vec<u8>,
-    i64,
-    Option<String>,
-    Option<DateTime<Utc>>,
-    Option<DateTime<Utc>>,
-    bool,
-);
+    fn refuses(message: &str) -> bool {
+        [
+            "Access denied",
+            "Unknown database",
+            "is not allowed to connect",
+            "Invalid connection URL",
+        ]
+        .iter()
+        .any(|text| message.contains(text))
+    }
+}
 
 fn read<C>(conn: &mut C, state: LockState) -> QueryResult<Vec<LockRow>>
 where
     C: LoadConnection<Backend = Mysql>,
 {
-    let rows: Vec<Listed> = List {}.load(conn)?;
-    Ok(rows
-        .into_iter()
-        .map(
-            |(name, token, owner, acquired_at, expires_at, is_leased)| LockRow {
-                name: String::from_utf8_lossy(&name).into_owned(),
-                token,
-                state: if is_leased { LockState::Held } else { state },
-                owner,
-                acquired_at,
-                expires_at,
-            },
-        )
-        .collect())
+    let rows: Vec<Columns<Vec<u8>>> = List {}.load(conn)?;
+    let row = |(name, token, owner, since, until, is_leased): Columns<Vec<u8>>| {
+        let name = String::from_utf8_lossy(&name).into_owned();
+        LockRow::new((name, token, owner, since, until, is_leased), state)
+    };
+    Ok(rows.into_iter().map(row).collect())
 }

@@ -1,6 +1,5 @@
 use super::{FREE, token, with_no_wait_limit};
 use crate::backend::lease::{LeaseBackend, LeaseKey};
-use chrono::{DateTime, Utc};
 use diesel::connection::LoadConnection;
 use diesel::mysql::Mysql;
 use diesel::prelude::*;
@@ -22,14 +21,6 @@ job_db::statement! {
         name: &'a [u8] => Binary, owner: &'a str => Text, token: i64 => BigInt, ttl: i64 => BigInt
     } -> ();
     "UPDATE locks SET expires_at = UTC_TIMESTAMP(6) + INTERVAL " ttl " MICROSECOND
-     WHERE name = " name " AND token = " token " AND owner = " owner " AND expires_at IS NOT NULL"
-}
-
-job_db::statement! {
-    struct Expiry<'a> on Mysql {
-        name: &'a [u8] => Binary, owner: &'a str => Text, token: i64 => BigInt
-    } -> job_db::Instant;
-    "SELECT expires_at FROM locks
      WHERE name = " name " AND token = " token " AND owner = " owner " AND expires_at IS NOT NULL"
 }
 
@@ -79,18 +70,6 @@ impl LeaseBackend for Mysql {
         C: LoadConnection<Backend = Self>,
     {
         with_no_wait_limit(conn, |conn| Self::renew(conn, key, ttl))
-    }
-
-    fn expiry<C>(conn: &mut C, key: LeaseKey<'_>) -> QueryResult<Option<DateTime<Utc>>>
-    where
-        C: LoadConnection<Backend = Self>,
-    {
-        let expiry = Expiry {
-            name: key.name.as_bytes(),
-            owner: key.owner,
-            token: key.token,
-        };
-        expiry.get_result(conn).optional()
     }
 
     fn release<C>(conn: &mut C, key: LeaseKey<'_>, at_least: i64) -> QueryResult<bool>

@@ -1,6 +1,5 @@
 use super::FREE;
 use crate::backend::lease::{LeaseBackend, LeaseKey};
-use chrono::{DateTime, Utc};
 use diesel::connection::LoadConnection;
 use diesel::pg::Pg;
 use diesel::prelude::*;
@@ -21,12 +20,6 @@ job_db::statement! {
         name: &'a str => Text, owner: &'a str => Text, token: i64 => BigInt, ttl: i64 => BigInt
     } -> ();
     "UPDATE locks SET expires_at = clock_timestamp() + " ttl " * interval '1 microsecond'
-     WHERE name = " name " AND token = " token " AND owner = " owner " AND expires_at IS NOT NULL"
-}
-
-job_db::statement! {
-    struct Expiry<'a> on Pg { name: &'a str => Text, owner: &'a str => Text, token: i64 => BigInt } -> job_db::Instant;
-    "SELECT expires_at FROM locks
      WHERE name = " name " AND token = " token " AND owner = " owner " AND expires_at IS NOT NULL"
 }
 
@@ -60,14 +53,6 @@ impl LeaseBackend for Pg {
             ttl,
         };
         Ok(renew.execute(conn)? == 1)
-    }
-
-    fn expiry<C>(conn: &mut C, key: LeaseKey<'_>) -> QueryResult<Option<DateTime<Utc>>>
-    where
-        C: LoadConnection<Backend = Self>,
-    {
-        let LeaseKey { name, owner, token } = key;
-        Expiry { name, owner, token }.get_result(conn).optional()
     }
 
     fn release<C>(conn: &mut C, key: LeaseKey<'_>, at_least: i64) -> QueryResult<bool>

@@ -295,8 +295,8 @@ fn fenced_transactions_of_several_threads_run_one_at_a_time_and_do_not_nest() {
             }
         });
         lease.transaction(|_| {
-            assert!(matches!(write(lease, 1), Err(LockError::InTransaction(_))));
-            assert!(matches!(lease.renew(), Err(LockError::InTransaction(_))));
+            assert!(matches!(write(lease, 1), Err(LockError::Nested(_))));
+            assert!(matches!(lease.renew(), Err(LockError::Nested(_))));
             Ok::<_, LockError>(())
         })
     })
