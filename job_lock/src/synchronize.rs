@@ -6,7 +6,7 @@ use crate::mark::{check_depth, commit_marked, release};
 use crate::owner::{self, Active};
 use crate::watch::Watch;
 use crate::{LockConnection, LockError, LockOptions, Locked};
-use job_db::{roll_back_to, transaction_depth};
+use job_db::{mark_if_over, roll_back_to, transaction_depth};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 pub(crate) fn synchronize<C, T, E>(
@@ -62,7 +62,12 @@ fn commit<C: LockConnection>(
     if depth > 0 {
         // The savepoint that it had opened in the caller's transaction.
         check_depth(conn, name, depth + 1)?;
-        return release(conn, name);
+        let released = release(conn, name);
+        if released.is_err() {
+            // Diesel has rolled back already, and so nobody else looks whether the caller's transaction is there.
+            mark_if_over(conn, depth);
+        }
+        return released;
     }
     let Some(mark) = mark else {
         return commit_marked(conn, name);

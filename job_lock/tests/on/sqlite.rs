@@ -17,6 +17,28 @@ pub(super) const LISTED_FREE: LockState = LockState::Unknown;
 pub(super) const LISTED_HELD: LockState = LockState::Unknown;
 pub(super) const OWNER_HAS: &str = "/";
 pub(super) const LOG_NAME: &str = "sqlite";
+/// How a closure may end its transaction, so that the database commits or rolls back.
+pub(super) const ENDINGS: &[&str] = &[
+    "COMMIT",
+    "ROLLBACK",
+    "COMMIT; BEGIN",
+    "ROLLBACK; BEGIN",
+    "CREATE TABLE unlike (n BIGINT UNIQUE); INSERT OR ROLLBACK INTO unlike VALUES (1), (1)",
+];
+pub(super) const TIME_ZONES: &[&str] = &[];
+/// Here the session's own functions come before the database's.
+pub(super) const PRETEND_TO_BE_OLD: Option<fn(&mut Conn)> = Some(|conn| {
+    sqlite_version_utils::register_impl(conn, || "3.9.2".to_owned()).unwrap();
+});
+
+#[diesel::declare_sql_function]
+extern "SQL" {
+    fn sqlite_version() -> diesel::sql_types::Text;
+}
+
+pub(super) fn refused_urls(_: &Db) -> Vec<String> {
+    vec!["/nowhere/at/all.sqlite3".to_owned()]
+}
 
 /// Whether nobody keeps the file's write lock for seconds.
 pub(super) fn may_write(db: &Db) -> bool {
