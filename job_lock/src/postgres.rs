@@ -241,3 +241,27 @@ fn row((columns, is_held, holder, since): Listed) -> LockRow {
         ..row
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{LockBackend, Pg};
+
+    #[test]
+    fn what_will_be_refused_again_is_told_from_what_passes() {
+        for refused in [
+            "FATAL:  password authentication failed for user \"app\"",
+            "FATAL:  role \"app\" does not exist",
+            "FATAL:  no pg_hba.conf entry for host \"10.0.0.1\", user \"app\", database \"app\", no encryption",
+        ] {
+            assert!(Pg::refuses(refused), "{refused}");
+        }
+        for passing in [
+            "FATAL:  the database system is starting up",
+            "FATAL:  sorry, too many clients already",
+            "connection to server at \"10.0.0.1\", port 5432 failed: Connection refused",
+            "timed out waiting for connection",
+        ] {
+            assert!(!Pg::refuses(passing), "{passing}");
+        }
+    }
+}

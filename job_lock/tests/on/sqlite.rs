@@ -4,7 +4,8 @@ use super::{Conn, Db};
 use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
 use diesel::sql_types::Integer;
-use job_lock::{Lock, LockError, LockState};
+use job_lock::{Lock, LockError, LockState, Slot};
+use std::sync::Arc;
 
 pub(super) const ONE_WRITER: bool = true;
 pub(super) const FOR_UPDATE: &str = "";
@@ -95,6 +96,24 @@ fn an_error_that_ends_the_transaction_and_is_swallowed_is_not_a_success() {
     });
     assert!(matches!(result, Err(LockError::Lost(_))), "{result:?}");
     Lock::synchronize(conn, "a", |_| Ok::<_, LockError>(())).unwrap();
+}
+
+/// A slot is a lease there, and its errors are a slot's all the same.
+#[test]
+fn a_slot_that_is_anothers_is_lost_as_a_slot() {
+    let db = Db::new();
+    let mut slot = Slot::claim(&Arc::new(db.manager()), "numbers", 1)
+        .unwrap()
+        .unwrap();
+    db.execute("UPDATE locks SET token = token + 1");
+    for _ in 0..2 {
+        let lost = slot.transaction(|_| -> Result<(), LockError> { panic!("ran") });
+        let Err(LockError::SlotLost { namespace, number: 0 }) = lost else {
+            panic!("{lost:?}");
+        };
+        assert_eq!(namespace, "numbers");
+    }
+    assert!(matches!(slot.check(), Err(LockError::SlotLost { .. })));
 }
 
 #[test]
