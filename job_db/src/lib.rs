@@ -14,6 +14,7 @@ mod hash;
 mod host;
 mod migrations;
 mod prepare;
+mod secrets;
 mod statement;
 mod types;
 
@@ -33,6 +34,7 @@ pub use hash::fnv1a;
 pub use host::host_name;
 pub use migrations::{MigrateError, TABLES, migrate, schema_version};
 pub use prepare::prepare_connection;
+pub use secrets::without_secrets;
 pub use types::{Instant, JsonDoc, JsonText};
 
 #[doc(hidden)]

@@ -3,7 +3,7 @@ use crate::{LockConnection, LockError};
 use diesel::connection::CacheSize;
 use diesel::r2d2::{ConnectionManager, ManageConnection, Pool, PooledConnection, R2D2Connection};
 use diesel::result::QueryResult;
-use job_db::{Database, DbConnection, Fault};
+use job_db::{Database, DbConnection, Fault, without_secrets};
 use std::sync::Arc;
 
 /// Where leases, leaders and slots get their own connections: a pool, or an `Arc` of a manager. (Or a type of yours, for
@@ -86,10 +86,11 @@ fn fault<M: Connect>(error: &diesel::result::Error) -> Fault {
 
 fn no_connection<C: LockConnection>(error: &impl ToString) -> LockError {
     let message = error.to_string();
+    let shown = without_secrets(&message);
     if C::Db::refuses(&message) {
-        LockError::Refused(message)
+        LockError::Refused(shown)
     } else {
-        LockError::NoConnection(message)
+        LockError::NoConnection(shown)
     }
 }
 

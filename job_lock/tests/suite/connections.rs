@@ -142,6 +142,21 @@ fn a_candidate_gives_up_where_the_database_refuses_its_connections() {
     }
 }
 
+#[test]
+fn no_error_repeats_a_connection_string() {
+    for url in [
+        "postgres//u:secret@h",
+        "postgres://u:secret@h:a/b",
+        "nowhere/u:secret@h",
+    ] {
+        let manager = Arc::new(ConnectionManager::<Conn>::new(url));
+        let error = lease(&manager).unwrap_err();
+        let is_refused = matches!(error, LockError::Refused(_) | LockError::NoConnection(_));
+        assert!(is_refused, "{error:?}");
+        assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
+    }
+}
+
 /// A server that is only away may come again.
 #[test]
 fn a_candidate_waits_for_a_server_that_is_away() {
