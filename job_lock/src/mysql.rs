@@ -4,7 +4,9 @@ mod slot;
 use crate::backend::{Clash, LockBackend, RowLock, Taken};
 use crate::row::Columns;
 use crate::{LockRow, LockState};
-use diesel::connection::{LoadConnection, TransactionManager};
+use diesel::connection::{
+    LoadConnection, TransactionDepthChange, TransactionManager, TransactionManagerStatus,
+};
 use diesel::mysql::Mysql;
 use diesel::prelude::*;
 use diesel::result::{DatabaseErrorKind, Error};
@@ -68,7 +70,7 @@ const RESTORE_WAIT_LIMIT: &str = "SET SESSION innodb_lock_wait_timeout = @gatun_
 /// In one round trip, a savepoint by which the transaction is known again: it goes with it.
 const RESTORE_WAIT_LIMIT_AND_MARK: &str =
     "SET SESSION innodb_lock_wait_timeout = @gatun_lock_wait; SAVEPOINT gatun_lock";
-const RELEASE_MARK: &str = "RELEASE SAVEPOINT gatun_lock";
+const COMMIT_IF_MARKED: &str = "RELEASE SAVEPOINT gatun_lock; COMMIT";
 
 fn with_no_wait_limit<C, T>(conn: &mut C, wait: impl FnOnce(&mut C) -> QueryResult<T>) -> QueryResult<T>
 where
@@ -177,10 +179,18 @@ impl LockBackend for Mysql {
     where
         C: LoadConnection<Backend = Self>,
     {
-        match conn.batch_execute(RELEASE_MARK) {
-            Ok(()) => C::TransactionManager::commit_transaction(conn).map(|()| true),
-            Err(error) if Self::fault(&error) == Fault::Disconnected => Err(error),
-            Err(_) => Ok(false),
+        match conn.batch_execute(COMMIT_IF_MARKED) {
+            Ok(()) => {
+                if let TransactionManagerStatus::Valid(status) =
+                    C::TransactionManager::transaction_manager_status_mut(conn)
+                {
+                    status.change_transaction_depth(TransactionDepthChange::DecreaseDepth)?;
+                }
+                Ok(true)
+            }
+            // The savepoint does not exist; its name is the same in every language.
+            Err(Error::DatabaseError(_, info)) if info.message().contains("gatun_lock") => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
