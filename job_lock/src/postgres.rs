@@ -1,11 +1,9 @@
 mod lease;
+mod list;
 mod slot;
 
-use crate::alone::in_transaction;
+use crate::LockRow;
 use crate::backend::{Clash, LockBackend, RowLock, Taken};
-use crate::row::Columns;
-use crate::{LockRow, LockState};
-use chrono::{DateTime, Utc};
 use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::pg::Pg;
 use diesel::prelude::*;
@@ -55,26 +53,6 @@ job_db::statement! {
     struct Create<'a> on Pg { name: &'a str => Text } -> ();
     "INSERT INTO locks (name) VALUES (" name ") ON CONFLICT (name) DO NOTHING"
 }
-
-job_db::statement! {
-    // A row that an open transaction has changed carries that transaction's number in xmax, and every open transaction
-    // holds a lock on its own number. So this finds the holders and locks nothing, which a probe would.
-    struct List on Pg {} -> (
-        (Text, BigInt, Nullable<Text>, Nullable<job_db::Instant>, Nullable<job_db::Instant>, Bool),
-        Bool, Nullable<Text>, Nullable<job_db::Instant>
-    );
-    "SELECT l.name, l.token, l.owner, l.acquired_at, l.expires_at, coalesce(l.expires_at > clock_timestamp(), false), p.locktype IS NOT NULL,
-            concat_ws(' ', nullif(a.application_name, ''), 'pid ' || p.pid, host(a.client_addr) || ':' || a.client_port),
-            a.xact_start
-     FROM locks l
-     LEFT JOIN pg_catalog.pg_locks p ON p.locktype = 'transactionid' AND p.transactionid = l.xmax
-       AND p.mode = 'ExclusiveLock' AND p.granted
-     LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = p.pid
-     ORDER BY l.name"
-}
-
-/// The row; whether a transaction has it, whose, and since when.
-type Listed = (Columns, bool, Option<String>, Option<DateTime<Utc>>);
 
 impl LockBackend for Pg {
     const PAUSE: Duration = Duration::from_millis(10);
@@ -176,13 +154,7 @@ impl LockBackend for Pg {
     where
         C: LoadConnection<Backend = Self>,
     {
-        let load = |conn: &mut C| List {}.load::<Listed>(conn);
-        let rows = if job_db::transaction_depth(conn) > 0 {
-            load(conn)
-        } else {
-            in_transaction(conn, load)
-        }?;
-        Ok(rows.into_iter().map(row).collect())
+        list::list(conn)
     }
 
     fn clash(error: &Error) -> Option<Clash> {
@@ -227,19 +199,6 @@ where
     roll_back_to(conn, 0);
     Pg::begin(conn)?;
     Ok(Pg::advance(conn, name, owner)?.map(|token| Taken { token, mark: None }))
-}
-
-fn row((columns, is_held, holder, since): Listed) -> LockRow {
-    let row = LockRow::new(columns, LockState::Free);
-    if row.state == LockState::Held || !is_held {
-        return row;
-    }
-    LockRow {
-        state: LockState::Held,
-        owner: holder,
-        acquired_at: since,
-        ..row
-    }
 }
 
 #[cfg(test)]

@@ -32,6 +32,12 @@ pub(super) const ENDINGS: &[&str] = &[
     "BEGIN",
     "CREATE TABLE of_mine (n BIGINT)",
 ];
+pub(super) const RENEWALS_THAT_WAIT: Option<&str> = Some(
+    "SELECT COUNT(*) FROM information_schema.processlist
+     WHERE db = DATABASE() AND info LIKE 'UPDATE locks SET expires_at%'",
+);
+/// It is the whole server that is.
+pub(super) const READ_ONLY: Option<&str> = None;
 pub(super) const TIME_ZONES: &[&str] = &[
     "SET time_zone = '+00:00'",
     "SET time_zone = '+13:00'",

@@ -25,6 +25,11 @@ pub(super) const OWNER_HAS: &str = "pid ";
 pub(super) const LOG_NAME: &str = "postgres";
 /// How a closure may end its transaction, so that the server commits or rolls back.
 pub(super) const ENDINGS: &[&str] = &["COMMIT", "ROLLBACK", "COMMIT; BEGIN", "ROLLBACK; BEGIN"];
+pub(super) const RENEWALS_THAT_WAIT: Option<&str> = Some(
+    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'UPDATE locks SET expires_at%'",
+);
+/// As on a server that has become another's copy.
+pub(super) const READ_ONLY: Option<&str> = Some("SET default_transaction_read_only = on");
 pub(super) const TIME_ZONES: &[&str] = &[
     "SET timezone = 'UTC'",
     "SET timezone = 'Pacific/Apia'",

@@ -26,6 +26,9 @@ pub(super) const ENDINGS: &[&str] = &[
     "ROLLBACK; BEGIN",
     "CREATE TABLE unlike (n BIGINT UNIQUE); INSERT OR ROLLBACK INTO unlike VALUES (1), (1)",
 ];
+/// They do not wait there: they try again.
+pub(super) const RENEWALS_THAT_WAIT: Option<&str> = None;
+pub(super) const READ_ONLY: Option<&str> = None;
 pub(super) const TIME_ZONES: &[&str] = &[];
 /// Here the session's own functions come before the database's.
 pub(super) const PRETEND_TO_BE_OLD: Option<fn(&mut Conn)> = Some(|conn| {

@@ -181,6 +181,24 @@ fn a_candidate_waits_for_a_server_that_is_away() {
         .unwrap();
 }
 
+/// Until the address leads to the server that is the first now.
+#[test]
+fn a_candidate_waits_for_a_server_that_takes_writes() {
+    let Some(read_only) = on::READ_ONLY else {
+        return;
+    };
+    let db = db_with(&["a"]);
+    let tries = Arc::new(AtomicUsize::new(0));
+    let count = tries.clone();
+    let odd = Odd::new(&db, move |conn| {
+        if count.fetch_add(1, Ordering::SeqCst) < 6 {
+            conn.batch_execute(read_only).unwrap();
+        }
+    });
+    assert!(matches!(lead(&odd), Err(LockError::NoNames)));
+    assert!(tries.load(Ordering::SeqCst) > 6);
+}
+
 #[test]
 fn a_server_that_is_too_old_is_named_by_whatever_takes_a_lock() {
     let db = db_with(&[]);
