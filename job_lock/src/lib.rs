@@ -133,7 +133,7 @@
 //!
 //! The thread that renews a lease is the only one that this crate starts, and a leader has a second one that watches the
 //! first. It ends with the lease; only where its connection hangs, it is left to end when that does, since nothing can end
-//! a thread from outside. Nothing sleeps but who waits for a lock that has no queue: [`Wait::AtMost`], a lease, and
+//! a thread from outside. Where no thread can be started, the closure does not run. Nothing sleeps but who waits for a lock that has no queue: [`Wait::AtMost`], a lease, and
 //! everything on SQLite. It sleeps some milliseconds between two looks, with jitter and no transaction open.
 //!
 //! # Where the ideas come from

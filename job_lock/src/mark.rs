@@ -8,7 +8,7 @@ use crate::backend::LockBackend;
 use crate::{LockConnection, LockError};
 use diesel::connection::TransactionManager;
 use diesel::result::QueryResult;
-use job_db::{Database, Fault, transaction_depth};
+use job_db::{Database, Fault, is_broken, transaction_depth};
 
 /// Marks the open transaction by a savepoint.
 pub(crate) fn mark<C: LockConnection>(conn: &mut C) -> QueryResult<()> {
@@ -25,7 +25,8 @@ pub(crate) fn commit_marked<C: LockConnection>(conn: &mut C, name: &str) -> Resu
 
 /// An error where a closure has not ended what it has begun, or has ended more.
 pub(crate) fn check_depth<C: LockConnection>(conn: &mut C, name: &str, depth: u32) -> Result<(), LockError> {
-    if transaction_depth(conn) == depth {
+    // A broken one counts as one transaction.
+    if transaction_depth(conn) == depth && !is_broken(conn) {
         Ok(())
     } else {
         Err(LockError::Lost(name.to_owned()))

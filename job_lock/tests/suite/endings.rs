@@ -71,6 +71,27 @@ fn a_joined_synchronize_notices_it_too_and_the_callers_transaction_is_no_success
 }
 
 #[test]
+fn what_an_inner_closure_ends_is_over_for_the_outer_one_too() {
+    for ending in ENDINGS {
+        for name in ["a", "b"] {
+            let db = db_with(&["a", "b"]);
+            let result = Lock::synchronize(&mut db.connect(), "a", |outer| {
+                let inner = outer.synchronize(name, |inner| write_end_write(inner.conn(), ending));
+                assert!(
+                    matches!(inner, Err(LockError::Lost(_))),
+                    "{inner:?} after {ending}"
+                );
+                Ok::<_, LockError>(())
+            });
+            assert!(
+                matches!(result, Err(LockError::Lost(_))),
+                "{result:?} after {ending}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_fenced_transaction_of_a_lease_notices_that_it_was_ended() {
     for ending in ENDINGS {
         let db = db_with(&["a"]);
