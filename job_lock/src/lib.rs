@@ -110,7 +110,8 @@
 //! - **A holder knows by itself when it may no longer trust its lease**, also when the network swallows everything or the
 //!   machine has slept: one `ttl` after the start of the last renewal that succeeded, less a tenth.
 //! - **If a holder dies, another can have the lease** after at most one `ttl`; a candidate looks often enough to lead
-//!   within two.
+//!   within two. So too if it is suspended, also in the middle of a renewal; but not before the end of a fenced transaction
+//!   that it is in, which keeps the row.
 //! - Effects outside fenced transactions may overlap with a successor's: between the last [`Lease::check`] and the effect
 //!   the process may be suspended for as long as you like. [`Lease::token`] is what the other side can tell them by.
 //! - A closure is not stopped when its lease is lost. It must ask.

@@ -49,7 +49,7 @@ impl Claim {
         let owner = owner::new();
         let start = Moment::now();
         let ttl = micros(options.ttl);
-        let token = in_transaction(conn, |conn| C::Db::lease(conn, name, &owner, ttl))
+        let token = C::Db::at_once(conn, ttl, |conn| C::Db::lease(conn, name, &owner, ttl))
             .map_err(|error| LockError::taking::<C::Db>(error, name).explained(conn))?;
         let Some(token) = token else {
             return Err(if in_transaction(conn, |conn| C::Db::exists(conn, name))? {
@@ -92,13 +92,15 @@ impl Claim {
     /// `false`: it is another's.
     pub(crate) fn renew<C: LockConnection>(&self, conn: &mut C) -> QueryResult<bool> {
         let start = Moment::now();
-        let ours = in_transaction(conn, |conn| C::Db::renew(conn, self.key(), self.ttl_micros()))?;
+        let ours = C::Db::at_once(conn, self.ttl_micros(), |conn| {
+            C::Db::renew(conn, self.key(), self.ttl_micros())
+        })?;
         self.note(ours, start);
         Ok(ours)
     }
 
     pub(crate) fn release<C: LockConnection>(&self, conn: &mut C) -> QueryResult<bool> {
-        in_transaction(conn, |conn| {
+        C::Db::at_once(conn, self.ttl_micros(), |conn| {
             C::Db::release(conn, self.key(), micros(self.at_least))
         })
     }

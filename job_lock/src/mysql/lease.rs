@@ -1,4 +1,5 @@
 use super::{FREE, token, with_no_wait_limit};
+use crate::alone::in_transaction;
 use crate::backend::lease::{LeaseBackend, LeaseKey};
 use diesel::connection::LoadConnection;
 use diesel::mysql::Mysql;
@@ -35,21 +36,36 @@ job_db::statement! {
 }
 
 impl LeaseBackend for Mysql {
+    fn at_once<C, T>(conn: &mut C, _ttl: i64, work: impl FnOnce(&mut C) -> QueryResult<T>) -> QueryResult<T>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        // Each statement is committed with itself, but where the session has autocommit off.
+        let result = work(conn);
+        let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };
+        let ended = conn.batch_execute(end);
+        let value = result?;
+        ended?;
+        Ok(value)
+    }
+
     fn lease<C>(conn: &mut C, name: &str, owner: &str, ttl: i64) -> QueryResult<Option<i64>>
     where
         C: LoadConnection<Backend = Self>,
     {
         let bytes = name.as_bytes();
-        let free: Option<i64> = Look { name: bytes }.get_result(conn).optional()?;
         let lease = Lease {
             name: bytes,
             owner,
             ttl,
         };
-        if free.is_none() || lease.execute(conn)? == 0 {
-            return Ok(None);
-        }
-        token(conn, name)
+        in_transaction(conn, |conn| {
+            let free: Option<i64> = Look { name: bytes }.get_result(conn).optional()?;
+            if free.is_none() || lease.execute(conn)? == 0 {
+                return Ok(None);
+            }
+            token(conn, name)
+        })
     }
 
     fn renew<C>(conn: &mut C, key: LeaseKey<'_>, ttl: i64) -> QueryResult<bool>

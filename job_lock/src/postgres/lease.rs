@@ -1,6 +1,6 @@
 use super::FREE;
 use crate::backend::lease::{LeaseBackend, LeaseKey};
-use diesel::connection::LoadConnection;
+use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::pg::Pg;
 use diesel::prelude::*;
 
@@ -33,7 +33,31 @@ job_db::statement! {
      WHERE name = " name " AND token = " token " AND owner = " owner " AND expires_at IS NOT NULL"
 }
 
+/// A limit below would end sessions that are only slow.
+const SHORTEST_LIMIT_MILLIS: i64 = 1000;
+
 impl LeaseBackend for Pg {
+    fn at_once<C, T>(conn: &mut C, ttl: i64, work: impl FnOnce(&mut C) -> QueryResult<T>) -> QueryResult<T>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let millis = (ttl / 1000).clamp(SHORTEST_LIMIT_MILLIS, i32::MAX.into());
+        let result = C::TransactionManager::begin_transaction(conn).and_then(|()| {
+            // A transaction, since behind a proxy a statement's preparation and its execution could reach two sessions.
+            conn.batch_execute(&format!(
+                "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+                 SET LOCAL idle_in_transaction_session_timeout = {millis}"
+            ))?;
+            let value = work(conn)?;
+            C::TransactionManager::commit_transaction(conn)?;
+            Ok(value)
+        });
+        if result.is_err() {
+            job_db::roll_back_to(conn, 0);
+        }
+        result
+    }
+
     fn lease<C>(conn: &mut C, name: &str, owner: &str, ttl: i64) -> QueryResult<Option<i64>>
     where
         C: LoadConnection<Backend = Self>,

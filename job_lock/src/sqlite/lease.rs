@@ -50,6 +50,14 @@ where
 }
 
 impl LeaseBackend for Sqlite {
+    fn at_once<C, T>(conn: &mut C, _ttl: i64, work: impl FnOnce(&mut C) -> QueryResult<T>) -> QueryResult<T>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        // Each statement is committed with itself.
+        work(conn)
+    }
+
     fn lease<C>(conn: &mut C, name: &str, owner: &str, ttl: i64) -> QueryResult<Option<i64>>
     where
         C: LoadConnection<Backend = Self>,

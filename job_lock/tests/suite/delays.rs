@@ -5,10 +5,11 @@ use super::leases::{LONG, Manager, expire, manager};
 use super::support::{db_with, note, notes, while_row_locked};
 use super::{Conn, on};
 use diesel::Connection;
-use diesel::connection::SimpleConnection;
+use diesel::connection::{InstrumentationEvent, SimpleConnection};
 use job_lock::{Connect, Lock, LockError, Wait};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The renewal stands in a queue, or does not come through to the file.
@@ -57,6 +58,53 @@ fn a_renewal_that_comes_after_a_successor_renews_nothing() {
     let row = Lock::list(&mut db.connect()).unwrap().remove(0);
     assert_eq!((row.token, row.owner.as_deref()), (2, Some("the successor")));
     assert!(row.expires_at.is_some());
+}
+
+/// Connections whose renewals stand still for good, once they have been executed, when `stands_still` says so: as a process
+/// does that is suspended in the middle.
+#[derive(Clone)]
+struct Suspended(Manager, Arc<AtomicBool>, Arc<Mutex<Receiver<()>>>);
+
+impl Connect for Suspended {
+    type Conn = Conn;
+
+    fn connect(&self) -> Result<Conn, LockError> {
+        let mut conn = self.0.connect()?;
+        let (stands_still, resumed) = (self.1.clone(), self.2.clone());
+        conn.set_instrumentation(move |event: InstrumentationEvent<'_>| {
+            if let InstrumentationEvent::FinishQuery { query, .. } = event
+                && query.to_string().contains("UPDATE locks SET expires_at")
+                && stands_still.swap(false, Ordering::SeqCst)
+            {
+                let _ = resumed.lock().unwrap().recv();
+            }
+        });
+        Ok(conn)
+    }
+}
+
+#[test]
+fn a_holder_that_is_suspended_in_the_middle_of_a_renewal_keeps_nobody_out_for_ever() {
+    let db = db_with(&["a"]);
+    let stands_still = Arc::new(AtomicBool::new(false));
+    let (resume, resumed) = channel::<()>();
+    let suspended = Suspended(manager(&db), stands_still.clone(), Arc::new(Mutex::new(resumed)));
+    let result = Lock::lease(&suspended, "a", BRIEF, |lease| {
+        stands_still.store(true, Ordering::SeqCst);
+        job_test::eventually("its renewal stands still", || {
+            !stands_still.load(Ordering::SeqCst)
+        });
+        Lock::lease_on("a", LONG)
+            .wait(Wait::AtMost(Duration::from_secs(40)))
+            .hold(&manager(&db), |next| {
+                assert!(next.token() > lease.token() && lease.is_lost());
+                next.transaction(|conn| Ok::<_, LockError>(note(conn, 1)?))
+            })?;
+        drop(resume);
+        Ok::<_, LockError>(())
+    });
+    assert!(matches!(result, Err(LockError::LeaseLost(_))), "{result:?}");
+    assert_eq!(notes(&db), [1]);
 }
 
 /// Each connection in another time zone than the last.
