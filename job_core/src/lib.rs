@@ -48,6 +48,8 @@ pub use claim::{
 };
 pub use error::{EnqueueError, JobError};
 pub use job::{Counts, Failure, Job, JobFilter};
+#[doc(hidden)] // for the other crates here
+pub use job_db::without_secrets;
 pub use job_db::{
     CopyError, Database, Fault, JsonText, MigrateError, copy_migrations, migrate, now, prepare_connection,
     schema_version,

@@ -28,7 +28,7 @@ pub fn roll_back_to<C: Connection>(conn: &mut C, depth: u32) {
 
 /// After a rollback to the savepoint at `depth`: where it is gone, the transaction around it is over, and Diesel must not
 /// commit what follows.
-fn mark_if_over<C: Connection>(conn: &mut C, depth: u32) {
+pub fn mark_if_over<C: Connection>(conn: &mut C, depth: u32) {
     // A rollback to a savepoint keeps it; and Diesel says nothing of a rollback that failed after a deadlock.
     if depth > 0
         && !is_broken(conn)

@@ -14,6 +14,7 @@ mod hash;
 mod host;
 mod migrations;
 mod prepare;
+mod secrets;
 mod statement;
 mod types;
 
@@ -28,11 +29,12 @@ pub use clock::now;
 pub use connection::DbConnection;
 pub use copy::{CopyError, MigrationFile, copy_migrations};
 pub use database::{Database, Fault};
-pub use depth::{is_broken, roll_back_to, savepoint, transaction_depth};
+pub use depth::{is_broken, mark_if_over, roll_back_to, savepoint, transaction_depth};
 pub use hash::fnv1a;
 pub use host::host_name;
 pub use migrations::{MigrateError, TABLES, migrate, schema_version};
 pub use prepare::prepare_connection;
+pub use secrets::without_secrets;
 pub use types::{Instant, JsonDoc, JsonText};
 
 #[doc(hidden)]

@@ -1,19 +1,20 @@
 //! How a transaction comes to hold its locks.
 
 use crate::backend::{LockBackend, RowLock};
+use crate::mark::mark;
 use crate::wait::Patience;
 use crate::{LockConnection, LockError, LockOptions, Wait, create, lease, owner};
 use diesel::connection::TransactionManager;
 use diesel::result::{Error, QueryResult};
-use job_db::{Database, Fault, roll_back_to, transaction_depth};
+use job_db::{roll_back_to, transaction_depth};
 use std::time::Duration;
 
 /// The locks that a transaction holds.
 #[derive(Default)]
 pub(crate) struct Tokens<'a> {
     pub(crate) tokens: Vec<(&'a str, i64)>,
-    /// The transaction's number, where the database has told it.
-    pub(crate) transaction: Option<i64>,
+    /// By what the database knows its transaction again; `None`: it is marked by a savepoint.
+    pub(crate) mark: Option<i64>,
 }
 
 /// What came of reaching for one lock.
@@ -80,8 +81,7 @@ fn in_own_transaction<'a, C: LockConnection>(
                 return Err(LockError::Busy(name));
             }
             LockError::Busy(_) => {}
-            LockError::Database(error) => return Err(explained(conn, error)),
-            error => return Err(error),
+            error => return Err(error.explained(conn)),
         }
     }
 }
@@ -103,7 +103,7 @@ fn take_all<'a, C: LockConnection>(
     let mut tokens = Tokens::default();
     for &name in &options.names {
         let attempt = if in_queue::<C>(options) {
-            take_in_queue(conn, name, owner, &mut tokens.transaction)
+            take_in_queue(conn, name, owner, &mut tokens.mark)
         } else {
             take_row(conn, name, owner, Some(Duration::ZERO))
         };
@@ -114,6 +114,9 @@ fn take_all<'a, C: LockConnection>(
             .tokens
             .push((name, token::<C>(attempt, name).map_err(Failure::Error)?));
     }
+    if tokens.mark.is_none() {
+        mark(conn)?;
+    }
     Ok(tokens)
 }
 
@@ -121,11 +124,11 @@ fn take_in_queue<C: LockConnection>(
     conn: &mut C,
     name: &str,
     owner: &str,
-    transaction: &mut Option<i64>,
+    mark: &mut Option<i64>,
 ) -> QueryResult<Attempt> {
     Ok(match C::Db::take(conn, name, owner)? {
         Some(taken) => {
-            *transaction = taken.transaction;
+            *mark = taken.mark;
             Attempt::Token(taken.token)
         }
         None if C::Db::exists(conn, name)? => Attempt::Leased,
@@ -152,11 +155,11 @@ fn in_callers_transaction<'a, C: LockConnection>(
             }
             match token::<C>(attempt, name) {
                 Err(LockError::Busy(_)) if !in_queue::<C>(options) && patience.pause(C::Db::PAUSE) => {}
-                Err(LockError::Database(error)) => {
+                Err(error) => {
                     roll_back_to(conn, depth);
-                    return Err(explained(conn, error));
+                    return Err(error.explained(conn));
                 }
-                other => break other?,
+                Ok(token) => break token,
             }
         };
         tokens.tokens.push((name, token));
@@ -214,14 +217,4 @@ fn token<C: LockConnection>(attempt: QueryResult<Attempt>, name: &str) -> Result
         Ok(Attempt::Stale) => Err(LockError::Serialization(name.to_owned())),
         Err(error) => Err(LockError::taking::<C::Db>(error, name)),
     }
-}
-
-/// A statement that the server does not know may only be too new for it.
-fn explained<C: LockConnection>(conn: &mut C, error: Error) -> LockError {
-    if C::Db::fault(&error) == Fault::Other
-        && let Err(job_db::MigrateError::ServerTooOld { server, needed }) = C::Db::check_server(conn)
-    {
-        return LockError::ServerTooOld { server, needed };
-    }
-    LockError::Database(error)
 }

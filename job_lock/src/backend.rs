@@ -4,9 +4,9 @@ pub(crate) mod slot;
 use self::lease::LeaseBackend;
 use self::slot::SlotBackend;
 use crate::LockRow;
-use diesel::connection::{LoadConnection, TransactionManager};
+use diesel::connection::LoadConnection;
 use diesel::result::{Error, QueryResult};
-use job_db::{Database, DbConnection, Fault};
+use job_db::{Database, DbConnection};
 use std::time::Duration;
 
 /// What a transaction sees when it reaches for a lock's row.
@@ -34,17 +34,8 @@ pub enum RowLock {
 pub struct Taken {
     /// The fencing token.
     pub token: i64,
-    /// The transaction's number, where the database has such a thing.
-    pub transaction: Option<i64>,
-}
-
-impl Taken {
-    pub(crate) fn token(token: i64) -> Self {
-        Self {
-            token,
-            transaction: None,
-        }
-    }
+    /// What [`commit_if`](LockBackend::commit_if) knows the transaction by; `None`: nothing yet.
+    pub mark: Option<i64>,
 }
 
 /// How transactions stood in each other's way.
@@ -82,15 +73,14 @@ pub trait LockBackend: Database + LeaseBackend + SlotBackend {
         Self::begin(conn)
     }
 
-    /// Commits the transaction, if it is the one in which `owner` took the row: a database may have rolled it back after an
-    /// error that somebody swallowed, and COMMIT would say nothing then. `false`: it is not, or it has failed.
-    /// `transaction` is what [`take`](LockBackend::take) gave.
+    /// Commits the transaction, if it is the one that has this mark, which [`take`](LockBackend::take) gave. `false`: it is
+    /// not, or it has failed.
     #[doc(hidden)]
-    fn commit_as<C>(conn: &mut C, name: &str, owner: &str, _transaction: Option<i64>) -> QueryResult<bool>
+    fn commit_if<C>(_conn: &mut C, _mark: i64) -> QueryResult<bool>
     where
         C: LoadConnection<Backend = Self>,
     {
-        commit_if_seen(conn, name, owner)
+        Ok(false) // where `take` gives no mark
     }
 
     /// Takes the row by writing the next token, and waits in the database's queue for it. `None`: there is no row, or it
@@ -100,7 +90,7 @@ pub trait LockBackend: Database + LeaseBackend + SlotBackend {
     where
         C: LoadConnection<Backend = Self>,
     {
-        Ok(Self::advance(conn, name, owner)?.map(Taken::token))
+        Ok(Self::advance(conn, name, owner)?.map(|token| Taken { token, mark: None }))
     }
 
     /// Takes the row and writes nothing. It waits as long as it must where `limit` is `None`; else at most as long as
@@ -144,6 +134,10 @@ pub trait LockBackend: Database + LeaseBackend + SlotBackend {
     /// Whether other transactions are why a statement failed, and how.
     #[doc(hidden)]
     fn clash(error: &Error) -> Option<Clash>;
+
+    /// Whether no connection was to be had for a reason that another try will meet again, such as a wrong password.
+    #[doc(hidden)]
+    fn refuses(message: &str) -> bool;
 }
 
 /// Any Diesel connection that locks work on: `PgConnection`, `MysqlConnection`, `SqliteConnection`, an r2d2
@@ -156,18 +150,3 @@ pub trait LockBackend: Database + LeaseBackend + SlotBackend {
 pub trait LockConnection: DbConnection<Db: LockBackend> {}
 
 impl<C> LockConnection for C where C: DbConnection<Db: LockBackend> {}
-
-/// Commits, if this transaction sees the owner that only the one sees that wrote it.
-pub(crate) fn commit_if_seen<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<bool>
-where
-    C: LoadConnection,
-    C::Backend: LockBackend,
-{
-    match C::Backend::seen(conn, name) {
-        Ok(Some((_, seen))) if seen == owner => {}
-        Err(error) if C::Backend::fault(&error) == Fault::Disconnected => return Err(error),
-        _ => return Ok(false),
-    }
-    C::TransactionManager::commit_transaction(conn)?;
-    Ok(true)
-}

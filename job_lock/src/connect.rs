@@ -1,6 +1,9 @@
+use crate::backend::LockBackend;
 use crate::{LockConnection, LockError};
 use diesel::connection::CacheSize;
 use diesel::r2d2::{ConnectionManager, ManageConnection, Pool, PooledConnection, R2D2Connection};
+use diesel::result::QueryResult;
+use job_db::{Database, DbConnection, Fault, without_secrets};
 use std::sync::Arc;
 
 /// Where leases, leaders and slots get their own connections: a pool, or an `Arc` of a manager. (Or a type of yours, for
@@ -28,8 +31,67 @@ pub trait Connect: Clone + Send + Sync + 'static {
     /// A connection that is in no transaction.
     ///
     /// # Errors
-    /// [`LockError::NoConnection`].
+    /// [`LockError::Refused`] where another try would not do better, [`LockError::NoConnection`] else.
     fn connect(&self) -> Result<Self::Conn, LockError>;
+}
+
+/// A new connection, or one from the pool.
+///
+/// # Errors
+/// As [`Connect::connect`]; and where the connection is in a transaction, in which a lease would be nobody's.
+pub(crate) fn connect<M: Connect>(connections: &M) -> Result<M::Conn, LockError> {
+    let mut conn = connections.connect()?;
+    if job_db::transaction_depth(&mut conn) > 0 {
+        return Err(LockError::OpenTransaction);
+    }
+    Ok(conn)
+}
+
+/// Does `work` on `idle`, and once more on a new connection if that one has died while nothing was done with it. Gives the
+/// connection back, if it is still good for something.
+pub(crate) fn on_idle<M: Connect, T>(
+    connections: &M,
+    idle: Option<M::Conn>,
+    mut work: impl FnMut(&mut M::Conn) -> QueryResult<T>,
+) -> (Option<M::Conn>, Result<T, LockError>) {
+    if let Some(mut conn) = idle {
+        match work(&mut conn) {
+            Err(error) if fault::<M>(&error) == Fault::Disconnected => {}
+            result => return kept(conn, result),
+        }
+    }
+    match connect(connections) {
+        Ok(mut conn) => {
+            let result = work(&mut conn);
+            kept(conn, result)
+        }
+        Err(error) => (None, Err(error)),
+    }
+}
+
+/// An error may be the connection's, and a new one costs little.
+fn kept<C: LockConnection, T>(conn: C, result: QueryResult<T>) -> (Option<C>, Result<T, LockError>) {
+    match result {
+        Ok(value) => (Some(conn), Ok(value)),
+        Err(error) => {
+            let is_good = C::Db::fault(&error) == Fault::Contended;
+            (is_good.then_some(conn), Err(error.into()))
+        }
+    }
+}
+
+fn fault<M: Connect>(error: &diesel::result::Error) -> Fault {
+    <M::Conn as DbConnection>::Db::fault(error)
+}
+
+fn no_connection<C: LockConnection>(error: &impl ToString) -> LockError {
+    let message = error.to_string();
+    let shown = without_secrets(&message);
+    if C::Db::refuses(&message) {
+        LockError::Refused(shown)
+    } else {
+        LockError::NoConnection(shown)
+    }
 }
 
 impl<C> Connect for Pool<ConnectionManager<C>>
@@ -39,8 +101,7 @@ where
     type Conn = PooledConnection<ConnectionManager<C>>;
 
     fn connect(&self) -> Result<Self::Conn, LockError> {
-        self.get()
-            .map_err(|error| LockError::NoConnection(error.to_string()))
+        self.get().map_err(|error| no_connection::<C>(&error))
     }
 }
 
@@ -51,7 +112,7 @@ where
     type Conn = C;
 
     fn connect(&self) -> Result<C, LockError> {
-        ManageConnection::connect(&**self).map_err(|error| LockError::NoConnection(error.to_string()))
+        ManageConnection::connect(&**self).map_err(|error| no_connection::<C>(&error))
     }
 }
 

@@ -26,7 +26,8 @@ pub(crate) fn create_patiently<C: LockConnection>(
                 roll_back_to(conn, depth);
                 let again = depth == 0 && C::Db::fault(&error) == Fault::Contended;
                 if !again || !patience.pause(C::Db::PAUSE) {
-                    return Err(LockError::taking::<C::Db>(error, name));
+                    let error = LockError::taking::<C::Db>(error, name);
+                    return Err(error.explained(conn));
                 }
             }
         }

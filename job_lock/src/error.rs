@@ -1,12 +1,12 @@
-use crate::backend::{Clash, LockBackend};
+mod meaning; // what a database's error means for a lock
+
 use crate::name::MAX_BYTES;
 use diesel::result::Error;
-use job_db::Fault;
 use std::time::Duration;
 
 /// Why a lock was not had, or what it protected was not committed. Nothing of the closure's writes is kept, but for
-/// what a lease's fenced transactions committed before it was lost, for a COMMIT whose answer was lost, and, on MySQL and
-/// MariaDB, for what a closure writes on after an error that ended the transaction and that it swallowed.
+/// what a lease's fenced transactions committed before it was lost, for a COMMIT whose answer was lost, and for what
+/// [`Lost`](LockError::Lost) tells.
 ///
 /// A closure's own error passes through [`Lock::synchronize`](crate::Lock::synchronize) as it is; so where the closure
 /// gives `anyhow::Error`, a lock's error is found by `error.downcast_ref::<LockError>()`.
@@ -61,10 +61,20 @@ pub enum LockError {
     Serialization(String),
 
     /// The transaction that held the lock was over before the closure was: the database gave it up after an error that the
-    /// closure did not hand on, or the closure ended it itself.
+    /// closure did not hand on, or the closure ended it itself, by SQL, by DDL on MySQL and MariaDB, or by Diesel's transaction
+    /// manager. (Or it was there, with another one open inside it that the closure had begun and not ended; then all is rolled
+    /// back.)
+    ///
+    /// No database can undo that any more. What the closure wrote before a COMMIT or DDL of its own is committed; what it
+    /// wrote before a ROLLBACK, or before an error that ended the transaction, is not. What it wrote afterwards was
+    /// committed one statement at a time, while another may have had the lock; but PostgreSQL refuses statements after an
+    /// error.
     #[error(
-        "the transaction that held lock {0:?} was over before the closure was, and nothing is committed: \
-         hand on the errors of statements in the closure, and leave COMMIT and ROLLBACK to the lock"
+        "the transaction that held lock {0:?} was over before its closure was, or had another open inside it. \
+         What the closure wrote before a COMMIT or DDL of its own is committed; what it wrote before a ROLLBACK or an error \
+         that ended the transaction is not; what it wrote afterwards may be committed, without the lock. \
+         Look at what is there; and in the closure hand on the errors of statements, end what you begin, and \
+         leave out COMMIT, ROLLBACK and, on MySQL and MariaDB, DDL"
     )]
     Lost(String),
 
@@ -124,9 +134,43 @@ pub enum LockError {
         of: u32,
     },
 
-    /// There was no connection to be had.
-    #[error("no connection to the database: {0}")]
+    /// There was no connection to be had. Another try may do better.
+    #[error("no connection to the database, which another try may heal: {0}")]
     NoConnection(String),
+
+    /// The database refuses the connection, and will the next time: the address, the user or the password is wrong.
+    #[error(
+        "the database refuses connections: correct the address, the user, the password or its rights: {0}"
+    )]
+    Refused(String),
+
+    /// A [`Connect`](crate::Connect) gave a connection that is in a transaction, as one with a test transaction of Diesel's is:
+    /// nobody else would see what it writes.
+    #[error(
+        "a connection for a lease, a leader or a slot is in a transaction already, so that nobody else would see who holds \
+         it: give a pool or a manager whose connections are in none, and have no test transaction"
+    )]
+    OpenTransaction,
+
+    /// A fenced transaction, or a renewal, was asked for inside a fenced transaction of the same lease, on the same thread. It
+    /// would wait for itself.
+    #[error(
+        "lease {0:?} is in a fenced transaction on this thread already, which another one would wait for: use the \
+         connection that the closure got, or end it first"
+    )]
+    Nested(String),
+
+    /// No thread could be started that renews the lease or watches the leader. The closure did not run.
+    #[error(
+        "no thread could be started for lease {name:?}, and its closure did not run: look at the limits on threads and \
+         memory: {reason}"
+    )]
+    NoThread {
+        /// The lock's name.
+        name: String,
+        /// What the operating system says.
+        reason: String,
+    },
 
     /// No lock can have this name.
     #[error("no lock can be named {name:?}: a name has 1 to {MAX_BYTES} bytes, none of which is zero")]
@@ -148,45 +192,11 @@ pub enum LockError {
         needed: &'static str,
     },
 
-    /// Any other error of the database. Where it says that there is no table `locks`, run the migrations.
-    #[error(transparent)]
-    Database(#[from] Error),
-}
-
-impl LockError {
-    /// Gives the database's error while a lock was taken its meaning.
-    pub(crate) fn taking<DB: LockBackend>(error: Error, name: &str) -> Self {
-        match (DB::clash(&error), DB::fault(&error)) {
-            (Some(clash), _) => Self::clash(clash, name),
-            // The session's own limit on waiting, such as PostgreSQL's lock_timeout.
-            (None, Fault::Contended) => Self::Busy(name.to_owned()),
-            (None, _) => Self::Database(error),
-        }
-    }
-
-    /// Gives the database's error at COMMIT its meaning.
-    pub(crate) fn committing<DB: LockBackend>(error: Error, name: &str) -> Self {
-        match DB::clash(&error) {
-            Some(clash) => Self::clash(clash, name),
-            None => Self::Database(error),
-        }
-    }
-
-    fn clash(clash: Clash, name: &str) -> Self {
-        match clash {
-            Clash::Deadlock => Self::Deadlock(name.to_owned()),
-            Clash::Stale => Self::Serialization(name.to_owned()),
-        }
-    }
-}
-
-/// For closures that give Diesel's error: a database's error as it is, any other as a `QueryBuilderError` with the
-/// [`LockError`] in it.
-impl From<LockError> for Error {
-    fn from(error: LockError) -> Self {
-        match error {
-            LockError::Database(error) => error,
-            other => Self::QueryBuilderError(Box::new(other)),
-        }
-    }
+    /// Any other error of the database. Where it says that there is no table `locks`, call [`migrate`](crate::migrate);
+    /// where the connection was lost, try again on another one.
+    #[error(
+        "the database gave an error for a lock: {0} (if there is no table `locks`, call job_lock::migrate; if the connection \
+         was lost, try again on another one)"
+    )]
+    Database(Error),
 }

@@ -5,15 +5,18 @@ mod term;
 
 pub use term::Term;
 
+use crate::backend::LockBackend;
+use crate::connect::connect;
 use crate::lease::{Claim, LeaseOptions};
 use crate::{Connect, LockError};
+use job_db::{DbConnection, Fault};
 use std::fmt;
 use std::time::Duration;
 
 type Callback<'a> = Box<dyn Fn(i64) + Send + Sync + 'a>;
 
 /// One of all processes that call [`run`](Leader::run) with the same name leads, and when it is gone, another: at most
-/// twice the time to live later, if it was killed, and at once, if it ended.
+/// twice the time to live later, if it was killed, and at most a quarter of it, if it ended.
 ///
 /// A leader is a lease for as long as it lasts. On any doubt it concedes, for good, and is a candidate again: what it does
 /// in [`Term::transaction`] is fenced, and [`Term::is_over`] tells it to stop everything else.
@@ -87,10 +90,12 @@ impl<'a, M: Connect> Leader<'a, M> {
     /// when the term was lost is logged, and likewise. A database that cannot be reached is tried again.
     ///
     /// # Errors
-    /// What the closure gives while the term was not lost; or a [`LockError`] that another try would not heal.
+    /// What the closure gives while the term was not lost; or a [`LockError`] that another try would not heal. Where the
+    /// database says no (there is no table `locks`, or the password is wrong) it does so three times in a row before this
+    /// gives it on, since not every message of a server that goes or comes is known.
     ///
     /// # Panics
-    /// When the closure does, after the lease was given back.
+    /// When the closure or a callback does, after the lease was given back.
     pub fn run<E>(
         &self,
         stop: impl Fn() -> bool + Sync,
@@ -101,12 +106,25 @@ impl<'a, M: Connect> Leader<'a, M> {
     {
         self.options.check()?;
         let mut conn = None;
+        let mut refusals = 0;
         while !stop() {
             match self.stand(&mut conn) {
-                Ok(Some((conn, claim))) => self.reign(conn, claim, &stop, &mut closure)?,
-                Ok(None) => {}
-                Err(error) if is_passing(&error) => log::warn!("a candidate waits for its database: {error}"),
-                Err(error) => return Err(error.into()),
+                Ok(None) => refusals = 0,
+                Ok(Some((conn, claim))) => {
+                    refusals = 0;
+                    self.reign(conn, claim, &stop, &mut closure)?;
+                }
+                Err(error) => {
+                    refusals = match outlook::<<M::Conn as DbConnection>::Db>(&error) {
+                        Outlook::Good => 0,
+                        Outlook::Bad if refusals + 1 < REFUSALS => refusals + 1,
+                        Outlook::Bad | Outlook::None => return Err(error.into()),
+                    };
+                    log::warn!(
+                        "a candidate for {:?} waits for its database: {error}",
+                        self.options.name
+                    );
+                }
             }
             term::pause(self.pause(), &stop);
         }
@@ -115,7 +133,7 @@ impl<'a, M: Connect> Leader<'a, M> {
 
     /// One try to become the leader.
     fn stand(&self, conn: &mut Option<M::Conn>) -> Result<Option<(M::Conn, Claim)>, LockError> {
-        let mut mine = conn.take().map_or_else(|| self.connections.connect(), Ok)?;
+        let mut mine = conn.take().map_or_else(|| connect(&self.connections), Ok)?;
         let once = self.options.clone().wait(crate::Wait::No);
         match Claim::acquire(&once, &mut mine) {
             Ok(claim) => Ok(Some((mine, claim))),
@@ -133,15 +151,31 @@ impl<'a, M: Connect> Leader<'a, M> {
     }
 }
 
+/// So often in a row the database says no before a candidate believes it.
+const REFUSALS: u32 = 3;
+
 /// Whether a later try may do better.
-fn is_passing(error: &LockError) -> bool {
-    matches!(
-        error,
-        LockError::NoConnection(_)
-            | LockError::Database(_)
-            | LockError::Deadlock(_)
-            | LockError::Serialization(_)
-    )
+enum Outlook {
+    Good,
+    /// As far as one can tell, it will not.
+    Bad,
+    None,
+}
+
+fn outlook<DB: LockBackend>(error: &LockError) -> Outlook {
+    match error {
+        LockError::NoConnection(_) | LockError::Deadlock(_) | LockError::Serialization(_) => Outlook::Good,
+        LockError::Database(error) if DB::fault(error) != Fault::Other || is_read_only(error) => {
+            Outlook::Good
+        }
+        LockError::Database(_) | LockError::Refused(_) => Outlook::Bad,
+        _ => Outlook::None,
+    }
+}
+
+/// A server that has been the first one and is a copy now, until the address leads to the new one.
+fn is_read_only(error: &diesel::result::Error) -> bool {
+    error.to_string().contains("read-only")
 }
 
 impl<M: Connect> fmt::Debug for Leader<'_, M> {

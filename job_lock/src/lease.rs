@@ -11,6 +11,7 @@ pub(crate) use claim::Claim;
 pub(crate) use keeper::Keeper;
 pub use options::LeaseOptions;
 
+use crate::connect::on_idle;
 use crate::{Connect, LockError};
 use std::collections::HashSet;
 use std::fmt;
@@ -78,14 +79,12 @@ impl<M: Connect> Lease<M> {
     /// otherwise: a lease is renewed in the background.
     ///
     /// # Errors
-    /// [`LockError::LeaseLost`], [`LockError::InTransaction`] inside a fenced transaction of the same thread, or the
-    /// database's.
+    /// [`LockError::LeaseLost`], [`LockError::Nested`] inside a fenced transaction of the same thread, or the database's.
     pub fn renew(&self) -> Result<(), LockError> {
         let _inside = self.enter()?;
-        let mut conn = self.take_idle().map_or_else(|| self.connections.connect(), Ok)?;
-        let ours = self.claim.renew(&mut conn)?;
-        lock(&self.idle).push(conn);
-        if ours { Ok(()) } else { Err(self.claim.lost()) }
+        let (conn, renewed) = on_idle(&self.connections, self.take_idle(), |conn| self.claim.renew(conn));
+        lock(&self.idle).extend(conn);
+        if renewed? { Ok(()) } else { Err(self.claim.lost()) }
     }
 
     /// Runs `work` in a transaction whose first statement proves that the lease is this one's, and keeps the lock's row
@@ -121,9 +120,9 @@ impl<M: Connect> Lease<M> {
     /// ```
     ///
     /// # Errors
-    /// The closure's, as it is; [`LockError::LeaseLost`], and the closure did not run; [`LockError::Lost`] where the
-    /// transaction was over before the closure was; or the database's. In each case nothing is committed, unless the
-    /// connection was lost at the COMMIT, when it may have been.
+    /// The closure's, as it is; [`LockError::LeaseLost`] or [`LockError::Nested`], and the closure did not run;
+    /// [`LockError::Lost`] where the transaction was over before the closure was; or the database's. Nothing is committed
+    /// then, but for what [`Lost`](LockError::Lost) tells, and where the connection was lost at the COMMIT, when all may be.
     ///
     /// # Panics
     /// When the closure does, after a rollback.
@@ -144,7 +143,7 @@ impl<M: Connect> Lease<M> {
     fn enter(&self) -> Result<Inside<'_>, LockError> {
         let thread = thread::current().id();
         if !lock(&self.inside).insert(thread) {
-            return Err(LockError::InTransaction(self.claim.name.clone()));
+            return Err(LockError::Nested(self.claim.name.clone()));
         }
         Ok(Inside {
             threads: &self.inside,

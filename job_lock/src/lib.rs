@@ -89,7 +89,9 @@
 //!   the session is dead and the next holder works. Send [`Locked::token`] along, and have the other side refuse lower ones.
 //! - A transaction is open while the closure runs, and a connection with it. For minutes, that holds up vacuuming or
 //!   purging on a server; on SQLite **every lock excludes every other writer of the file**.
-//! - DDL in the closure, or a COMMIT of your own, ends the transaction and with it the lock, on MySQL and MariaDB silently.
+//! - A COMMIT or ROLLBACK of your own in the closure ends the transaction and with it the lock; on MySQL and MariaDB DDL does
+//!   so too, and a deadlock whose error the closure swallows. What was committed so cannot be taken back, nor what the closure
+//!   writes afterwards; but it is noticed at the closure's end, and then it is [`LockError::Lost`] and never an `Ok`.
 //! - Locks of different names do not exclude each other (but for SQLite), and one who does not ask for the lock is not kept
 //!   from anything.
 //! - There is no fairness beyond the database's own queue, which [`Wait::AtMost`] and SQLite do not have.
@@ -108,12 +110,13 @@
 //! - **A holder knows by itself when it may no longer trust its lease**, also when the network swallows everything or the
 //!   machine has slept: one `ttl` after the start of the last renewal that succeeded, less a tenth.
 //! - **If a holder dies, another can have the lease** after at most one `ttl`; a candidate looks often enough to lead
-//!   within two.
+//!   within two. So too if it is suspended, also in the middle of a renewal; but not before the end of a fenced transaction
+//!   that it is in, which keeps the row.
 //! - Effects outside fenced transactions may overlap with a successor's: between the last [`Lease::check`] and the effect
 //!   the process may be suspended for as long as you like. [`Lease::token`] is what the other side can tell them by.
 //! - A closure is not stopped when its lease is lost. It must ask.
-//! - DDL in a fenced transaction, or a COMMIT of your own, ends it and with it the fence, on MySQL and MariaDB silently. What is
-//!   written after an error that ended the transaction, and that the closure swallowed, stands for itself.
+//! - A COMMIT or ROLLBACK of your own in a fenced transaction ends it, and with it the fence; so do DDL, and a deadlock that
+//!   the closure swallows, on MySQL and MariaDB. As with `synchronize` it is noticed at the closure's end.
 //! - A fenced transaction holds up the renewal; keep it shorter than the `ttl`.
 //!
 //! A lease and `synchronize` on the same name exclude each other. Who waits for a lease looks some twenty times a second;
@@ -131,7 +134,7 @@
 //!
 //! The thread that renews a lease is the only one that this crate starts, and a leader has a second one that watches the
 //! first. It ends with the lease; only where its connection hangs, it is left to end when that does, since nothing can end
-//! a thread from outside. Nothing sleeps but who waits for a lock that has no queue: [`Wait::AtMost`], a lease, and
+//! a thread from outside. Where no thread can be started, the closure does not run. Nothing sleeps but who waits for a lock that has no queue: [`Wait::AtMost`], a lease, and
 //! everything on SQLite. It sleeps some milliseconds between two looks, with jitter and no transaction open.
 //!
 //! # Where the ideas come from
@@ -157,6 +160,7 @@ mod leader;
 mod lease;
 mod lock;
 mod locked;
+mod mark;
 mod name;
 mod options;
 mod owner;

@@ -164,7 +164,8 @@ impl Lock {
     /// # Errors
     /// The closure's, as it is; [`LockError::LeaseLost`] where the lease was lost or nobody could confirm that it was not,
     /// **also where the closure succeeded**; [`LockError::Unknown`]; [`LockError::InvalidTtl`];
-    /// [`LockError::NoConnection`]; or the database's.
+    /// [`LockError::NoConnection`], [`LockError::Refused`] or [`LockError::OpenTransaction`] of the connections;
+    /// [`LockError::NoThread`]; or the database's.
     ///
     /// # Panics
     /// When the closure does, after the lease was given back.
@@ -207,6 +208,6 @@ impl Lock {
     /// # Errors
     /// The database's.
     pub fn list<C: LockConnection>(conn: &mut C) -> Result<Vec<LockRow>, LockError> {
-        Ok(C::Db::list(conn)?)
+        C::Db::list(conn).map_err(|error| LockError::from(error).explained(conn))
     }
 }

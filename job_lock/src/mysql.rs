@@ -1,10 +1,12 @@
 mod lease;
+mod list;
 mod slot;
 
+use crate::LockRow;
 use crate::backend::{Clash, LockBackend, RowLock, Taken};
-use crate::{LockRow, LockState};
-use chrono::{DateTime, Utc};
-use diesel::connection::{LoadConnection, TransactionManager};
+use diesel::connection::{
+    LoadConnection, TransactionDepthChange, TransactionManager, TransactionManagerStatus,
+};
 use diesel::mysql::Mysql;
 use diesel::prelude::*;
 use diesel::result::{DatabaseErrorKind, Error};
@@ -51,27 +53,35 @@ job_db::statement! {
     "INSERT IGNORE INTO locks (name) VALUES (" name ")"
 }
 
-job_db::statement! {
-    struct List on Mysql {} -> (
-        Binary, BigInt, Nullable<Text>, Nullable<job_db::Instant>, Nullable<job_db::Instant>, Bool
-    );
-    "SELECT name, token, owner, acquired_at, expires_at, COALESCE(expires_at > UTC_TIMESTAMP(6), FALSE)
-     FROM locks ORDER BY name"
-}
-
 /// Every session has a limit of 50 seconds, which nobody chose. Where the server does not look for deadlocks, the
 /// limit is what ends them, and stays.
 const LIFT_WAIT_LIMIT: &str = "SET @gatun_lock_wait = @@SESSION.innodb_lock_wait_timeout,
     SESSION innodb_lock_wait_timeout = IF(@@GLOBAL.innodb_deadlock_detect, 1073741824, @@SESSION.innodb_lock_wait_timeout)";
 const RESTORE_WAIT_LIMIT: &str = "SET SESSION innodb_lock_wait_timeout = @gatun_lock_wait";
 
+/// In one round trip, a savepoint by which the transaction is known again: it goes with it.
+const RESTORE_WAIT_LIMIT_AND_MARK: &str =
+    "SET SESSION innodb_lock_wait_timeout = @gatun_lock_wait; SAVEPOINT gatun_lock";
+const COMMIT_IF_MARKED: &str = "RELEASE SAVEPOINT gatun_lock; COMMIT";
+
 fn with_no_wait_limit<C, T>(conn: &mut C, wait: impl FnOnce(&mut C) -> QueryResult<T>) -> QueryResult<T>
+where
+    C: LoadConnection<Backend = Mysql>,
+{
+    with_no_wait_limit_until(conn, RESTORE_WAIT_LIMIT, wait)
+}
+
+fn with_no_wait_limit_until<C, T>(
+    conn: &mut C,
+    restore: &str,
+    wait: impl FnOnce(&mut C) -> QueryResult<T>,
+) -> QueryResult<T>
 where
     C: LoadConnection<Backend = Mysql>,
 {
     conn.batch_execute(LIFT_WAIT_LIMIT)?;
     let result = wait(conn);
-    let restored = conn.batch_execute(RESTORE_WAIT_LIMIT);
+    let restored = conn.batch_execute(restore);
     let value = result?;
     restored?;
     Ok(value)
@@ -150,8 +160,30 @@ impl LockBackend for Mysql {
     where
         C: LoadConnection<Backend = Self>,
     {
-        let token = with_no_wait_limit(conn, |conn| Self::advance(conn, name, owner))?;
-        Ok(token.map(Taken::token))
+        let token = with_no_wait_limit_until(conn, RESTORE_WAIT_LIMIT_AND_MARK, |conn| {
+            Self::advance(conn, name, owner)
+        })?;
+        // Its savepoint has no number.
+        Ok(token.map(|token| Taken { token, mark: Some(0) }))
+    }
+
+    fn commit_if<C>(conn: &mut C, _mark: i64) -> QueryResult<bool>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        match conn.batch_execute(COMMIT_IF_MARKED) {
+            Ok(()) => {
+                if let TransactionManagerStatus::Valid(status) =
+                    C::TransactionManager::transaction_manager_status_mut(conn)
+                {
+                    status.change_transaction_depth(TransactionDepthChange::DecreaseDepth)?;
+                }
+                Ok(true)
+            }
+            // The savepoint does not exist; its name is the same in every language.
+            Err(Error::DatabaseError(_, info)) if info.message().contains("gatun_lock") => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     fn lock_row<C>(conn: &mut C, name: &str, limit: Option<Duration>) -> QueryResult<RowLock>
@@ -223,25 +255,7 @@ impl LockBackend for Mysql {
     where
         C: LoadConnection<Backend = Self>,
     {
-        if job_db::transaction_depth(conn) > 0 {
-            // The level of an open transaction cannot be changed.
-            return read(conn, LockState::Unknown);
-        }
-        // A holder's row is not committed. A dirty read shows it, and it locks nothing, which a probe would. In this
-        // order: what was dirty first and is not committed after it, was held in between.
-        conn.batch_execute("SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")?;
-        let dirty = read(conn, LockState::Held)?;
-        conn.batch_execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
-        let committed = read(conn, LockState::Free)?;
-        Ok(committed
-            .into_iter()
-            .map(|row| {
-                let holder = dirty
-                    .iter()
-                    .find(|dirty| dirty.name == row.name && dirty.token > row.token);
-                holder.cloned().unwrap_or(row)
-            })
-            .collect())
+        list::list(conn)
     }
 
     fn clash(error: &Error) -> Option<Clash> {
@@ -255,33 +269,15 @@ impl LockBackend for Mysql {
             _ => None,
         }
     }
-}
 
-type Listed = (
-    Vec<u8>,
-    i64,
-    Option<String>,
-    Option<DateTime<Utc>>,
-    Option<DateTime<Utc>>,
-    bool,
-);
-
-fn read<C>(conn: &mut C, state: LockState) -> QueryResult<Vec<LockRow>>
-where
-    C: LoadConnection<Backend = Mysql>,
-{
-    let rows: Vec<Listed> = List {}.load(conn)?;
-    Ok(rows
-        .into_iter()
-        .map(
-            |(name, token, owner, acquired_at, expires_at, is_leased)| LockRow {
-                name: String::from_utf8_lossy(&name).into_owned(),
-                token,
-                state: if is_leased { LockState::Held } else { state },
-                owner,
-                acquired_at,
-                expires_at,
-            },
-        )
-        .collect())
+    fn refuses(message: &str) -> bool {
+        [
+            "Access denied",
+            "Unknown database",
+            "is not allowed to connect",
+            "Invalid connection URL",
+        ]
+        .iter()
+        .any(|text| message.contains(text))
+    }
 }

@@ -1,10 +1,9 @@
 mod lease;
+mod list;
 mod slot;
 
-use crate::alone::in_transaction;
-use crate::backend::{Clash, LockBackend, RowLock, Taken, commit_if_seen};
-use crate::{LockRow, LockState};
-use chrono::{DateTime, Utc};
+use crate::LockRow;
+use crate::backend::{Clash, LockBackend, RowLock, Taken};
 use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::pg::Pg;
 use diesel::prelude::*;
@@ -55,35 +54,6 @@ job_db::statement! {
     "INSERT INTO locks (name) VALUES (" name ") ON CONFLICT (name) DO NOTHING"
 }
 
-job_db::statement! {
-    // A row that an open transaction has changed carries that transaction's number in xmax, and every open transaction
-    // holds a lock on its own number. So this finds the holders and locks nothing, which a probe would.
-    struct List on Pg {} -> (
-        Text, BigInt, Nullable<Text>, Nullable<job_db::Instant>, Nullable<job_db::Instant>,
-        Bool, Bool, Nullable<Text>, Nullable<job_db::Instant>
-    );
-    "SELECT l.name, l.token, l.owner, l.acquired_at, l.expires_at, coalesce(l.expires_at > clock_timestamp(), false), p.locktype IS NOT NULL,
-            concat_ws(' ', nullif(a.application_name, ''), 'pid ' || p.pid, host(a.client_addr) || ':' || a.client_port),
-            a.xact_start
-     FROM locks l
-     LEFT JOIN pg_catalog.pg_locks p ON p.locktype = 'transactionid' AND p.transactionid = l.xmax
-       AND p.mode = 'ExclusiveLock' AND p.granted
-     LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = p.pid
-     ORDER BY l.name"
-}
-
-type Listed = (
-    String,
-    i64,
-    Option<String>,
-    Option<DateTime<Utc>>,
-    Option<DateTime<Utc>>,
-    bool,
-    bool,
-    Option<String>,
-    Option<DateTime<Utc>>,
-);
-
 impl LockBackend for Pg {
     const PAUSE: Duration = Duration::from_millis(10);
     const HAS_QUEUE: bool = true;
@@ -111,7 +81,7 @@ impl LockBackend for Pg {
         match row {
             Ok(Some((token, transaction, true))) => Ok(Some(Taken {
                 token,
-                transaction: Some(transaction),
+                mark: Some(transaction),
             })),
             Ok(None) => Ok(None),
             // At another level, which only the first lock of a transaction can find.
@@ -121,18 +91,13 @@ impl LockBackend for Pg {
         }
     }
 
-    fn commit_as<C>(conn: &mut C, name: &str, owner: &str, transaction: Option<i64>) -> QueryResult<bool>
+    fn commit_if<C>(conn: &mut C, mark: i64) -> QueryResult<bool>
     where
         C: LoadConnection<Backend = Self>,
     {
-        let Some(transaction) = transaction else {
-            return commit_if_seen(conn, name, owner);
-        };
         // One round trip. In another transaction the first statement divides by zero, and in a failed one it fails too.
         // After an error at COMMIT no transaction is open.
-        let result = conn.batch_execute(&format!(
-            "SELECT 1 / (txid_current() = {transaction})::int; COMMIT"
-        ));
+        let result = conn.batch_execute(&format!("SELECT 1 / (txid_current() = {mark})::int; COMMIT"));
         match result {
             Ok(()) => Ok(true),
             Err(error) if Self::fault(&error) == Fault::Disconnected => Err(error),
@@ -189,13 +154,7 @@ impl LockBackend for Pg {
     where
         C: LoadConnection<Backend = Self>,
     {
-        let load = |conn: &mut C| List {}.load::<Listed>(conn);
-        let rows = if job_db::transaction_depth(conn) > 0 {
-            load(conn)
-        } else {
-            in_transaction(conn, load)
-        }?;
-        Ok(rows.into_iter().map(row).collect())
+        list::list(conn)
     }
 
     fn clash(error: &Error) -> Option<Clash> {
@@ -214,6 +173,23 @@ impl LockBackend for Pg {
         });
         (names_modes || info.message().contains("deadlock detected")).then_some(Clash::Deadlock)
     }
+
+    fn refuses(message: &str) -> bool {
+        [
+            "authentication failed",
+            "no password supplied",
+            "does not exist", // the role or the database
+            "no pg_hba.conf entry",
+            "is not permitted to log in",
+            "permission denied for database",
+            "invalid URI",
+            "invalid connection option",
+            "invalid integer value",
+            "missing \"=\"",
+        ]
+        .iter()
+        .any(|text| message.contains(text))
+    }
 }
 
 fn take_again<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Option<Taken>>
@@ -222,30 +198,29 @@ where
 {
     roll_back_to(conn, 0);
     Pg::begin(conn)?;
-    Ok(Pg::advance(conn, name, owner)?.map(Taken::token))
+    Ok(Pg::advance(conn, name, owner)?.map(|token| Taken { token, mark: None }))
 }
 
-fn row(listed: Listed) -> LockRow {
-    let (name, token, owner, acquired_at, expires_at, is_leased, is_held, holder, since) = listed;
-    let last = LockRow {
-        name,
-        token,
-        state: if is_leased {
-            LockState::Held
-        } else {
-            LockState::Free
-        },
-        owner,
-        acquired_at,
-        expires_at,
-    };
-    if is_leased || !is_held {
-        return last;
-    }
-    LockRow {
-        state: LockState::Held,
-        owner: holder,
-        acquired_at: since,
-        ..last
+#[cfg(test)]
+mod tests {
+    use super::{LockBackend, Pg};
+
+    #[test]
+    fn what_will_be_refused_again_is_told_from_what_passes() {
+        for refused in [
+            "FATAL:  password authentication failed for user \"app\"",
+            "FATAL:  role \"app\" does not exist",
+            "FATAL:  no pg_hba.conf entry for host \"10.0.0.1\", user \"app\", database \"app\", no encryption",
+        ] {
+            assert!(Pg::refuses(refused), "{refused}");
+        }
+        for passing in [
+            "FATAL:  the database system is starting up",
+            "FATAL:  sorry, too many clients already",
+            "connection to server at \"10.0.0.1\", port 5432 failed: Connection refused",
+            "timed out waiting for connection",
+        ] {
+            assert!(!Pg::refuses(passing), "{passing}");
+        }
     }
 }

@@ -32,6 +32,31 @@ pub struct LockRow {
     pub expires_at: Option<DateTime<Utc>>,
 }
 
+/// What a statement reads of a lock: name, token, owner, since when, until when, and whether a lease on it goes on.
+pub(crate) type Columns<N = String> = (
+    N,
+    i64,
+    Option<String>,
+    Option<DateTime<Utc>>,
+    Option<DateTime<Utc>>,
+    bool,
+);
+
+impl LockRow {
+    /// A lock as its row has it. A lease is seen there; for any other the caller knows the state, or not.
+    pub(crate) fn new(columns: Columns, unleased: LockState) -> Self {
+        let (name, token, owner, acquired_at, expires_at, is_leased) = columns;
+        Self {
+            name,
+            token,
+            state: if is_leased { LockState::Held } else { unleased },
+            owner,
+            acquired_at,
+            expires_at,
+        }
+    }
+}
+
 /// Whether somebody holds a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -79,7 +79,8 @@ impl<M: Connect> Slot<M> {
     ///
     /// # Errors
     /// [`LockError::SharedSession`] behind a proxy; [`LockError::InvalidSlots`]; [`LockError::NoAnswer`];
-    /// [`LockError::NoConnection`]; or the database's.
+    /// [`LockError::NoConnection`], [`LockError::Refused`] or [`LockError::OpenTransaction`]; [`LockError::NoThread`] on
+    /// SQLite; or the database's.
     pub fn claim(connections: &M, namespace: &str, of: u32) -> Result<Option<Self>, LockError> {
         let is_named = (1..=MAX_BYTES).contains(&namespace.len()) && !namespace.contains('\0');
         if !is_named || !(1..=MOST).contains(&of) {
@@ -122,8 +123,8 @@ impl<M: Connect> Slot<M> {
     ///
     /// # Errors
     /// The closure's, as it is; [`LockError::SlotLost`], and the closure did not run; [`LockError::Lost`] where the
-    /// transaction was over before the closure was; or the database's. Nothing is committed, unless the connection was
-    /// lost at the COMMIT, when it may have been.
+    /// transaction was over before the closure was; or the database's. Nothing is committed then, but for what
+    /// [`Lost`](LockError::Lost) tells, and where the connection was lost at the COMMIT, when all may be.
     ///
     /// # Panics
     /// When the closure does, after a rollback.

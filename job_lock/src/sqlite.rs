@@ -1,8 +1,8 @@
 mod lease;
 
 use crate::backend::{Clash, LockBackend, RowLock};
+use crate::row::Columns;
 use crate::{LockRow, LockState};
-use chrono::{DateTime, Utc};
 use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::prelude::*;
 use diesel::result::Error;
@@ -136,38 +136,20 @@ impl LockBackend for Sqlite {
     where
         C: LoadConnection<Backend = Self>,
     {
-        let rows: Vec<Listed> = List {}.load(conn)?;
-        Ok(rows
-            .into_iter()
-            .map(
-                |(name, token, owner, acquired_at, expires_at, is_leased)| LockRow {
-                    name,
-                    token,
-                    // What is not committed cannot be seen from outside, and a probe would be a writer itself.
-                    state: if is_leased {
-                        LockState::Held
-                    } else {
-                        LockState::Unknown
-                    },
-                    owner,
-                    acquired_at,
-                    expires_at,
-                },
-            )
-            .collect())
+        // What is not committed cannot be seen from outside, and a probe would be a writer itself.
+        let rows: Vec<Columns> = List {}.load(conn)?;
+        let row = |columns| LockRow::new(columns, LockState::Unknown);
+        Ok(rows.into_iter().map(row).collect())
     }
 
     fn clash(_: &Error) -> Option<Clash> {
         // There is one lock, so that nobody waits for a second one.
         None
     }
-}
 
-type Listed = (
-    String,
-    i64,
-    Option<String>,
-    Option<DateTime<Utc>>,
-    Option<DateTime<Utc>>,
-    bool,
-);
+    fn refuses(message: &str) -> bool {
+        ["unable to open database file", "file is not a database"]
+            .iter()
+            .any(|text| message.contains(text))
+    }
+}

@@ -2,11 +2,11 @@
 
 use crate::acquire::{Tokens, acquire};
 use crate::backend::LockBackend;
+use crate::mark::{check_depth, commit_marked, release};
 use crate::owner::{self, Active};
 use crate::watch::Watch;
 use crate::{LockConnection, LockError, LockOptions, Locked};
-use diesel::connection::TransactionManager;
-use job_db::{Database, Fault, roll_back_to, transaction_depth};
+use job_db::{mark_if_over, roll_back_to, transaction_depth};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 pub(crate) fn synchronize<C, T, E>(
@@ -22,10 +22,10 @@ where
     // Diesel's own transactions stay open after a panic, and a later one would be a savepoint that nobody commits.
     let result = catch_unwind(AssertUnwindSafe(|| {
         let owner = owner::new();
-        let Tokens { tokens, transaction } = acquire(options, conn, &owner)?;
+        let Tokens { tokens, mark } = acquire(options, conn, &owner)?;
         let watch = Watch::new(tokens[0].0, options.warn_after);
         let value = run(conn, &tokens, &owner, closure)?;
-        commit(conn, tokens[0].0, &owner, depth, transaction)?;
+        commit(conn, tokens[0].0, depth, mark)?;
         drop(watch);
         Ok(value)
     }));
@@ -52,31 +52,30 @@ fn run<C, T, E>(
     closure(&mut Locked { conn, tokens })
 }
 
-/// Commits the transaction that was opened at `depth`, if it is still the one that took the lock. A database may have
-/// rolled it back after an error that the closure swallowed; COMMIT would say nothing then.
+/// Commits what was opened at `depth`, if it is still the transaction that took the lock.
 fn commit<C: LockConnection>(
     conn: &mut C,
     name: &str,
-    owner: &str,
     depth: u32,
-    transaction: Option<i64>,
+    mark: Option<i64>,
 ) -> Result<(), LockError> {
-    let lost = || LockError::Lost(name.to_owned());
-    if transaction_depth(conn) != depth + 1 {
-        return Err(lost());
-    }
     if depth > 0 {
-        // A savepoint went with its transaction, and the database says so.
-        return C::TransactionManager::commit_transaction(conn).map_err(
-            |error| match LockError::committing::<C::Db>(error, name) {
-                LockError::Database(error) if C::Db::fault(&error) == Fault::Other => lost(),
-                error => error,
-            },
-        );
+        // The savepoint that it had opened in the caller's transaction.
+        check_depth(conn, name, depth + 1)?;
+        let released = release(conn, name);
+        if released.is_err() {
+            // Diesel has rolled back already, and so nobody else looks whether the caller's transaction is there.
+            mark_if_over(conn, depth);
+        }
+        return released;
     }
-    match C::Db::commit_as(conn, name, owner, transaction) {
+    let Some(mark) = mark else {
+        return commit_marked(conn, name);
+    };
+    check_depth(conn, name, 1)?;
+    match C::Db::commit_if(conn, mark) {
         Ok(true) => Ok(()),
-        Ok(false) => Err(lost()),
+        Ok(false) => Err(LockError::Lost(name.to_owned())),
         Err(error) => Err(LockError::committing::<C::Db>(error, name)),
     }
 }

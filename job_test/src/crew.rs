@@ -8,6 +8,7 @@
 use crate::eventually;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -75,6 +76,9 @@ impl Crew {
                 "--test-threads=1",
             ])
             .env(ROLE, &self.role)
+            // A group of its own: where the shell that started the test ends first, the kernel wakes all suspended processes
+            // of the test's own group, and whoever waits until one stands still would wait in vain.
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

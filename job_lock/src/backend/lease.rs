@@ -1,4 +1,3 @@
-use chrono::{DateTime, Utc};
 use diesel::connection::LoadConnection;
 use diesel::result::QueryResult;
 use job_db::Database;
@@ -15,8 +14,17 @@ pub struct LeaseKey<'a> {
 }
 
 /// What leases need of a database. All times are durations in microseconds, added to the database's own clock: none of
-/// the client's clock ever enters a statement. Each method but `fence` and `expiry` is called in a transaction of its own.
+/// the client's clock ever enters a statement. `lease`, `renew` and `release` are
+/// called in [`at_once`](LeaseBackend::at_once), `fence` in a transaction that goes on.
 pub trait LeaseBackend: Database {
+    /// Does `work` and commits it, on a connection that is in no transaction. A process that is suspended in the middle must
+    /// not keep the row from others for much longer than `ttl`: between the statement and a COMMIT of its own it would, for as
+    /// long as its session is there.
+    #[doc(hidden)]
+    fn at_once<C, T>(conn: &mut C, ttl: i64, work: impl FnOnce(&mut C) -> QueryResult<T>) -> QueryResult<T>
+    where
+        C: LoadConnection<Backend = Self>;
+
     /// Takes the row if nobody has it, by a transaction or by a lease that goes on, and gives the token. It never waits for
     /// a holder. `None`: somebody has it, or there is no row.
     #[doc(hidden)]
@@ -38,12 +46,6 @@ pub trait LeaseBackend: Database {
     {
         Self::renew(conn, key, ttl)
     }
-
-    /// When the lease ends, as this transaction sees it. `None`: it is another's.
-    #[doc(hidden)]
-    fn expiry<C>(conn: &mut C, key: LeaseKey<'_>) -> QueryResult<Option<DateTime<Utc>>>
-    where
-        C: LoadConnection<Backend = Self>;
 
     /// Ends the lease, at once or when it is as old as `at_least`. `false`: it is another's.
     #[doc(hidden)]

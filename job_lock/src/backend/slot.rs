@@ -29,7 +29,8 @@ pub trait SlotBackend: Database {
     #[doc(hidden)]
     const HAS_SESSION_LOCKS: bool = false;
 
-    /// Tells the server's sessions apart.
+    /// Tells the server's sessions apart, by a statement that is not kept prepared: one that was prepared in one session
+    /// would be an error of its own in the next.
     #[doc(hidden)]
     fn session<C>(_conn: &mut C) -> QueryResult<i64>
     where

@@ -6,7 +6,6 @@ use crate::backend::lease::{LeaseBackend, LeaseKey};
 use crate::wait::Patience;
 use crate::{LockConnection, LockError, create, owner};
 use diesel::result::QueryResult;
-use job_db::{Database, Fault};
 use std::time::Duration;
 
 /// One acquisition of a lease: what its holder and its keeper share.
@@ -19,6 +18,8 @@ pub(crate) struct Claim {
     pub(crate) renew_every: Duration,
     at_least: Duration,
     pub(crate) trust: Trust,
+    /// The slot that this is, by namespace and number, where slots are leases.
+    slot: Option<(String, u32)>,
 }
 
 impl Claim {
@@ -48,8 +49,8 @@ impl Claim {
         let owner = owner::new();
         let start = Moment::now();
         let ttl = micros(options.ttl);
-        let token = in_transaction(conn, |conn| C::Db::lease(conn, name, &owner, ttl))
-            .map_err(|error| LockError::taking::<C::Db>(error, name))?;
+        let token = C::Db::at_once(conn, ttl, |conn| C::Db::lease(conn, name, &owner, ttl))
+            .map_err(|error| LockError::taking::<C::Db>(error, name).explained(conn))?;
         let Some(token) = token else {
             return Err(if in_transaction(conn, |conn| C::Db::exists(conn, name))? {
                 LockError::Busy(name.to_owned())
@@ -65,7 +66,15 @@ impl Claim {
             renew_every: options.interval(),
             at_least: options.at_least,
             trust: Trust::new(start, options.ttl - options.margin()),
+            slot: None,
         })
+    }
+
+    pub(crate) fn for_slot(self, namespace: &str, number: u32) -> Self {
+        Self {
+            slot: Some((namespace.to_owned(), number)),
+            ..self
+        }
     }
 
     pub(crate) fn key(&self) -> LeaseKey<'_> {
@@ -83,13 +92,15 @@ impl Claim {
     /// `false`: it is another's.
     pub(crate) fn renew<C: LockConnection>(&self, conn: &mut C) -> QueryResult<bool> {
         let start = Moment::now();
-        let ours = in_transaction(conn, |conn| C::Db::renew(conn, self.key(), self.ttl_micros()))?;
+        let ours = C::Db::at_once(conn, self.ttl_micros(), |conn| {
+            C::Db::renew(conn, self.key(), self.ttl_micros())
+        })?;
         self.note(ours, start);
         Ok(ours)
     }
 
     pub(crate) fn release<C: LockConnection>(&self, conn: &mut C) -> QueryResult<bool> {
-        in_transaction(conn, |conn| {
+        C::Db::at_once(conn, self.ttl_micros(), |conn| {
             C::Db::release(conn, self.key(), micros(self.at_least))
         })
     }
@@ -104,7 +115,25 @@ impl Claim {
     }
 
     pub(crate) fn lost(&self) -> LockError {
-        LockError::LeaseLost(self.name.clone())
+        match &self.slot {
+            None => LockError::LeaseLost(self.name.clone()),
+            Some((namespace, number)) => LockError::SlotLost {
+                namespace: namespace.clone(),
+                number: *number,
+            },
+        }
+    }
+
+    pub(crate) fn no_thread(&self, error: &std::io::Error) -> LockError {
+        LockError::NoThread {
+            name: self.title().to_owned(),
+            reason: error.to_string(),
+        }
+    }
+
+    /// What the user calls it.
+    pub(crate) fn title(&self) -> &str {
+        self.slot.as_ref().map_or(&self.name, |(namespace, _)| namespace)
     }
 
     pub(crate) fn check(&self) -> Result<(), LockError> {
@@ -122,9 +151,4 @@ impl Claim {
 
 fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
-}
-
-/// Whether the connection is of no more use.
-pub(crate) fn is_broken<C: LockConnection>(error: &diesel::result::Error) -> bool {
-    C::Db::fault(error) != Fault::Contended
 }

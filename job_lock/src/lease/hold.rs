@@ -3,6 +3,7 @@
 use super::claim::Claim;
 use super::keeper::Keeper;
 use super::{Lease, LeaseOptions};
+use crate::connect::connect;
 use crate::{Connect, LockError};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -17,9 +18,9 @@ where
     E: From<LockError>,
 {
     options.check()?;
-    let mut conn = connections.connect()?;
+    let mut conn = connect(connections)?;
     let claim = Arc::new(Claim::acquire(options, &mut conn)?);
-    let keeper = Keeper::start(connections, conn, claim.clone());
+    let keeper = Keeper::start(connections, conn, claim.clone())?;
     let lease = Lease::new(connections.clone(), claim.clone());
     let result = catch_unwind(AssertUnwindSafe(|| closure(&lease)));
     drop(lease);

@@ -1,5 +1,6 @@
-use super::claim::{Claim, is_broken};
-use crate::Connect;
+use super::claim::Claim;
+use crate::connect::{connect, on_idle};
+use crate::{Connect, LockError};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -19,7 +20,13 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    pub(crate) fn start<M: Connect>(connections: &M, conn: M::Conn, claim: Arc<Claim>) -> Self {
+    /// # Errors
+    /// [`LockError::NoThread`], and the lease is released.
+    pub(crate) fn start<M: Connect>(
+        connections: &M,
+        conn: M::Conn,
+        claim: Arc<Claim>,
+    ) -> Result<Self, LockError> {
         let (stop, is_stopped) = channel();
         let (done, is_done) = channel();
         let thread = thread::Builder::new().name("gatun-lease".into()).spawn({
@@ -35,15 +42,20 @@ impl Keeper {
                 let _ = done.send(released);
             }
         });
-        if let Err(error) = &thread {
-            log::error!("no thread to renew lease {:?}: {error}", claim.name);
-            claim.trust.lose();
-        }
-        Self {
-            claim,
-            stop: Some(stop),
-            done: is_done,
-            thread: thread.ok(),
+        match thread {
+            Ok(thread) => Ok(Self {
+                claim,
+                stop: Some(stop),
+                done: is_done,
+                thread: Some(thread),
+            }),
+            Err(error) => {
+                // Its own connection went with the thread. If there is no other, the lease ends after its time to live.
+                if let Ok(mut conn) = connect(connections) {
+                    let _ = claim.release(&mut conn);
+                }
+                Err(claim.no_thread(&error))
+            }
         }
     }
 
@@ -90,33 +102,18 @@ struct Session<M: Connect> {
 }
 
 impl<M: Connect> Session<M> {
-    /// Tries once, on a new connection if the last one broke. `None`: the database gave no answer.
+    /// Tries once, on a new connection if the last one broke, also while it was idle. `None`: the database gave no answer.
     fn try_once(
         &mut self,
         what: &str,
         claim: &Claim,
-        work: impl FnOnce(&mut M::Conn) -> diesel::QueryResult<bool>,
+        work: impl FnMut(&mut M::Conn) -> diesel::QueryResult<bool>,
     ) -> Option<bool> {
-        let mut conn = match self.conn.take().map_or_else(|| self.connections.connect(), Ok) {
-            Ok(conn) => conn,
-            Err(error) => {
-                log::warn!("lease {:?} is not {what}: {error}", claim.name);
-                return None;
-            }
-        };
-        match work(&mut conn) {
-            Ok(ours) => {
-                self.conn = Some(conn);
-                Some(ours)
-            }
-            Err(error) => {
-                log::warn!("lease {:?} is not {what}: {error}", claim.name);
-                if !is_broken::<M::Conn>(&error) {
-                    self.conn = Some(conn);
-                }
-                None
-            }
-        }
+        let (conn, result) = on_idle(&self.connections, self.conn.take(), work);
+        self.conn = conn;
+        result
+            .inspect_err(|error| log::warn!("lease {:?} is not {what}: {error}", claim.name))
+            .ok()
     }
 }
 

@@ -1,6 +1,6 @@
 use super::{FREE, token, with_no_wait_limit};
+use crate::alone::in_transaction;
 use crate::backend::lease::{LeaseBackend, LeaseKey};
-use chrono::{DateTime, Utc};
 use diesel::connection::LoadConnection;
 use diesel::mysql::Mysql;
 use diesel::prelude::*;
@@ -26,14 +26,6 @@ job_db::statement! {
 }
 
 job_db::statement! {
-    struct Expiry<'a> on Mysql {
-        name: &'a [u8] => Binary, owner: &'a str => Text, token: i64 => BigInt
-    } -> job_db::Instant;
-    "SELECT expires_at FROM locks
-     WHERE name = " name " AND token = " token " AND owner = " owner " AND expires_at IS NOT NULL"
-}
-
-job_db::statement! {
     struct Release<'a> on Mysql {
         name: &'a [u8] => Binary, owner: &'a str => Text, token: i64 => BigInt, at_least: i64 => BigInt
     } -> ();
@@ -44,21 +36,36 @@ job_db::statement! {
 }
 
 impl LeaseBackend for Mysql {
+    fn at_once<C, T>(conn: &mut C, _ttl: i64, work: impl FnOnce(&mut C) -> QueryResult<T>) -> QueryResult<T>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        // Each statement is committed with itself, but where the session has autocommit off.
+        let result = work(conn);
+        let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };
+        let ended = conn.batch_execute(end);
+        let value = result?;
+        ended?;
+        Ok(value)
+    }
+
     fn lease<C>(conn: &mut C, name: &str, owner: &str, ttl: i64) -> QueryResult<Option<i64>>
     where
         C: LoadConnection<Backend = Self>,
     {
         let bytes = name.as_bytes();
-        let free: Option<i64> = Look { name: bytes }.get_result(conn).optional()?;
         let lease = Lease {
             name: bytes,
             owner,
             ttl,
         };
-        if free.is_none() || lease.execute(conn)? == 0 {
-            return Ok(None);
-        }
-        token(conn, name)
+        in_transaction(conn, |conn| {
+            let free: Option<i64> = Look { name: bytes }.get_result(conn).optional()?;
+            if free.is_none() || lease.execute(conn)? == 0 {
+                return Ok(None);
+            }
+            token(conn, name)
+        })
     }
 
     fn renew<C>(conn: &mut C, key: LeaseKey<'_>, ttl: i64) -> QueryResult<bool>
@@ -79,18 +86,6 @@ impl LeaseBackend for Mysql {
         C: LoadConnection<Backend = Self>,
     {
         with_no_wait_limit(conn, |conn| Self::renew(conn, key, ttl))
-    }
-
-    fn expiry<C>(conn: &mut C, key: LeaseKey<'_>) -> QueryResult<Option<DateTime<Utc>>>
-    where
-        C: LoadConnection<Backend = Self>,
-    {
-        let expiry = Expiry {
-            name: key.name.as_bytes(),
-            owner: key.owner,
-            token: key.token,
-        };
-        expiry.get_result(conn).optional()
     }
 
     fn release<C>(conn: &mut C, key: LeaseKey<'_>, at_least: i64) -> QueryResult<bool>

@@ -2,6 +2,7 @@ use crate::backend::slot::{SessionLock, SlotBackend, SlotKey};
 use diesel::connection::LoadConnection;
 use diesel::mysql::Mysql;
 use diesel::prelude::*;
+use diesel::sql_types::BigInt;
 
 /// Names of GET_LOCK are the whole server's, and have at most 64 characters; this one has at most 49. Namespace and
 /// number follow, and a bracket.
@@ -24,9 +25,10 @@ job_db::statement! {
     "SELECT RELEASE_LOCK(" {NAME} namespace ")), '_', " number "))"
 }
 
-job_db::statement! {
-    struct Session on Mysql {} -> BigInt;
-    "SELECT CAST(CONNECTION_ID() AS SIGNED)"
+#[derive(QueryableByName)]
+struct Session {
+    #[diesel(sql_type = BigInt)]
+    number: i64,
 }
 
 impl SlotBackend for Mysql {
@@ -36,7 +38,9 @@ impl SlotBackend for Mysql {
     where
         C: LoadConnection<Backend = Self>,
     {
-        Session {}.get_result(conn)
+        let session: Session =
+            diesel::sql_query("SELECT CAST(CONNECTION_ID() AS SIGNED) AS number").get_result(conn)?;
+        Ok(session.number)
     }
 
     fn take_slot<C>(conn: &mut C, key: SlotKey<'_>) -> QueryResult<SessionLock>

@@ -1,7 +1,6 @@
 use super::FREE;
 use crate::backend::lease::{LeaseBackend, LeaseKey};
-use chrono::{DateTime, Utc};
-use diesel::connection::LoadConnection;
+use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::pg::Pg;
 use diesel::prelude::*;
 
@@ -25,12 +24,6 @@ job_db::statement! {
 }
 
 job_db::statement! {
-    struct Expiry<'a> on Pg { name: &'a str => Text, owner: &'a str => Text, token: i64 => BigInt } -> job_db::Instant;
-    "SELECT expires_at FROM locks
-     WHERE name = " name " AND token = " token " AND owner = " owner " AND expires_at IS NOT NULL"
-}
-
-job_db::statement! {
     struct Release<'a> on Pg {
         name: &'a str => Text, owner: &'a str => Text, token: i64 => BigInt, at_least: i64 => BigInt
     } -> ();
@@ -40,7 +33,31 @@ job_db::statement! {
      WHERE name = " name " AND token = " token " AND owner = " owner " AND expires_at IS NOT NULL"
 }
 
+/// A limit below would end sessions that are only slow.
+const SHORTEST_LIMIT_MILLIS: i64 = 1000;
+
 impl LeaseBackend for Pg {
+    fn at_once<C, T>(conn: &mut C, ttl: i64, work: impl FnOnce(&mut C) -> QueryResult<T>) -> QueryResult<T>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let millis = (ttl / 1000).clamp(SHORTEST_LIMIT_MILLIS, i32::MAX.into());
+        let result = C::TransactionManager::begin_transaction(conn).and_then(|()| {
+            // A transaction, since behind a proxy a statement's preparation and its execution could reach two sessions.
+            conn.batch_execute(&format!(
+                "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+                 SET LOCAL idle_in_transaction_session_timeout = {millis}"
+            ))?;
+            let value = work(conn)?;
+            C::TransactionManager::commit_transaction(conn)?;
+            Ok(value)
+        });
+        if result.is_err() {
+            job_db::roll_back_to(conn, 0);
+        }
+        result
+    }
+
     fn lease<C>(conn: &mut C, name: &str, owner: &str, ttl: i64) -> QueryResult<Option<i64>>
     where
         C: LoadConnection<Backend = Self>,
@@ -60,14 +77,6 @@ impl LeaseBackend for Pg {
             ttl,
         };
         Ok(renew.execute(conn)? == 1)
-    }
-
-    fn expiry<C>(conn: &mut C, key: LeaseKey<'_>) -> QueryResult<Option<DateTime<Utc>>>
-    where
-        C: LoadConnection<Backend = Self>,
-    {
-        let LeaseKey { name, owner, token } = key;
-        Expiry { name, owner, token }.get_result(conn).optional()
     }
 
     fn release<C>(conn: &mut C, key: LeaseKey<'_>, at_least: i64) -> QueryResult<bool>

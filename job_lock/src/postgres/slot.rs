@@ -2,6 +2,7 @@ use crate::backend::slot::{SessionLock, SlotBackend, SlotKey};
 use diesel::connection::LoadConnection;
 use diesel::pg::Pg;
 use diesel::prelude::*;
+use diesel::sql_types::BigInt;
 
 /// The lock stands in pg_locks as one of two integers, of this session, in this database.
 const MINE: &str = "EXISTS (SELECT 1 FROM pg_catalog.pg_locks
@@ -27,9 +28,10 @@ job_db::statement! {
     "SELECT pg_advisory_unlock(" class ", " object ")"
 }
 
-job_db::statement! {
-    struct Session on Pg {} -> BigInt;
-    "SELECT pg_backend_pid()::bigint"
+#[derive(QueryableByName)]
+struct Session {
+    #[diesel(sql_type = BigInt)]
+    number: i64,
 }
 
 /// The key of the lock: the hash's upper 32 bits, and its lower 16 with the slot's number.
@@ -47,7 +49,9 @@ impl SlotBackend for Pg {
     where
         C: LoadConnection<Backend = Self>,
     {
-        Session {}.get_result(conn)
+        let session: Session =
+            diesel::sql_query("SELECT pg_backend_pid()::bigint AS number").get_result(conn)?;
+        Ok(session.number)
     }
 
     fn take_slot<C>(conn: &mut C, slot: SlotKey<'_>) -> QueryResult<SessionLock>

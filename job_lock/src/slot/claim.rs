@@ -2,9 +2,9 @@ use super::hold::Hold;
 use super::session::Session;
 use crate::alone::in_transaction;
 use crate::backend::slot::{SessionLock, SlotBackend, SlotKey};
+use crate::connect::connect;
 use crate::lease::{Claim, Keeper};
 use crate::{Connect, Lease, LeaseOptions, LockConnection, LockError, Wait};
-use diesel::connection::{CacheSize, Connection};
 use diesel::result::QueryResult;
 use job_db::DbConnection;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) fn claim<M: Connect>(connections: &M, namespace: &str, of: u32) -> Re
 }
 
 fn claim_session<M: Connect>(connections: &M, namespace: &str, of: u32) -> Result<Claimed<M>, LockError> {
-    let mut conn = connections.connect()?;
+    let mut conn = connect(connections)?;
     if is_shared(connections, &mut conn)? {
         return Err(LockError::SharedSession(namespace.to_owned()));
     }
@@ -33,7 +33,9 @@ fn claim_session<M: Connect>(connections: &M, namespace: &str, of: u32) -> Resul
         let took = in_transaction(&mut conn, |conn| {
             <M::Conn as DbConnection>::Db::take_slot(conn, key)
         });
-        match took.map_err(|error| LockError::taking::<<M::Conn as DbConnection>::Db>(error, namespace))? {
+        match took.map_err(|error| {
+            LockError::taking::<<M::Conn as DbConnection>::Db>(error, namespace).explained(&mut conn)
+        })? {
             SessionLock::Taken => return Ok(Some((number, Hold::Session(Session::new(conn))))),
             SessionLock::Held => {}
             SessionLock::Unanswered => return Err(LockError::NoAnswer(namespace.to_owned())),
@@ -45,11 +47,7 @@ fn claim_session<M: Connect>(connections: &M, namespace: &str, of: u32) -> Resul
 /// Whether two connections have one session between them, or one has several. A proxy that hands out the session that was
 /// used last gives both the same one; one that goes round gives a connection another one at its second transaction.
 fn is_shared<M: Connect>(connections: &M, conn: &mut M::Conn) -> Result<bool, LockError> {
-    let mut other = connections.connect()?;
-    // A statement that was prepared in one session would be an error of its own in the next.
-    for conn in [&mut *conn, &mut other] {
-        conn.set_prepared_statement_cache_size(CacheSize::Disabled);
-    }
+    let mut other = connect(connections)?;
     let mine = session(conn)?;
     let others = session(&mut other)?;
     let mut is_shared = mine == others;
@@ -60,11 +58,6 @@ fn is_shared<M: Connect>(connections: &M, conn: &mut M::Conn) -> Result<bool, Lo
             session(&mut other)? != others
         };
     }
-    if !is_shared {
-        for conn in [conn, &mut other] {
-            conn.set_prepared_statement_cache_size(CacheSize::Unbounded);
-        }
-    }
     Ok(is_shared)
 }
 
@@ -73,7 +66,7 @@ fn session<C: LockConnection>(conn: &mut C) -> QueryResult<i64> {
 }
 
 fn claim_lease<M: Connect>(connections: &M, namespace: &str, of: u32) -> Result<Claimed<M>, LockError> {
-    let mut conn = connections.connect()?;
+    let mut conn = connect(connections)?;
     for number in 0..of {
         // Long enough for the writers who are in the way of any lock there.
         let wait = Wait::AtMost(Duration::from_millis(200));
@@ -82,8 +75,8 @@ fn claim_lease<M: Connect>(connections: &M, namespace: &str, of: u32) -> Result<
             .wait(wait);
         match Claim::acquire(&options, &mut conn) {
             Ok(claim) => {
-                let claim = Arc::new(claim);
-                let keeper = Keeper::start(connections, conn, claim.clone());
+                let claim = Arc::new(claim.for_slot(namespace, number));
+                let keeper = Keeper::start(connections, conn, claim.clone())?;
                 let lease = Lease::new(connections.clone(), claim);
                 return Ok(Some((
                     number,

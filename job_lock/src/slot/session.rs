@@ -1,9 +1,9 @@
 use crate::alone::in_transaction;
 use crate::backend::LockBackend;
 use crate::backend::slot::{SlotBackend, SlotKey};
+use crate::mark::{commit_marked, mark};
 use crate::{LockConnection, LockError};
-use diesel::connection::TransactionManager;
-use job_db::{roll_back_to, transaction_depth};
+use job_db::roll_back_to;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// A session that has a slot's lock.
@@ -42,8 +42,7 @@ impl<C: LockConnection> Session<C> {
         let conn = &mut self.conn;
         let is_ours = C::Db::begin(conn).and_then(|()| {
             let is_ours = C::Db::has_slot(conn, key)?;
-            // It goes with the transaction, whatever ends that, and then cannot be released.
-            C::TransactionManager::begin_transaction(conn)?;
+            mark(conn)?;
             Ok(is_ours)
         });
         if !is_ours.unwrap_or(false) {
@@ -57,7 +56,7 @@ impl<C: LockConnection> Session<C> {
         }
         let result = catch_unwind(AssertUnwindSafe(|| {
             let value = work(conn)?;
-            commit(conn, key)?;
+            commit_marked(conn, namespace)?;
             Ok(value)
         }));
         roll_back_to(conn, 0);
@@ -70,14 +69,4 @@ impl<C: LockConnection> Session<C> {
         // An error means that the session is gone, and the lock with it.
         let _ = in_transaction(&mut self.conn, |conn| C::Db::free_slot(conn, key));
     }
-}
-
-/// Commits, if the transaction is still the one that was begun. A database may have rolled it back after an error that the
-/// closure swallowed; COMMIT would say nothing then.
-fn commit<C: LockConnection>(conn: &mut C, key: SlotKey<'_>) -> Result<(), LockError> {
-    if transaction_depth(conn) != 2 || C::TransactionManager::commit_transaction(conn).is_err() {
-        return Err(LockError::Lost(key.namespace.to_owned()));
-    }
-    C::TransactionManager::commit_transaction(conn)
-        .map_err(|error| LockError::committing::<C::Db>(error, key.namespace))
 }

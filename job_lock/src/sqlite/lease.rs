@@ -1,7 +1,6 @@
 use super::{FREE, with_busy_timeout};
 use crate::backend::lease::{LeaseBackend, LeaseKey};
 use crate::backend::slot::SlotBackend;
-use chrono::{DateTime, Utc};
 use diesel::connection::LoadConnection;
 use diesel::prelude::*;
 use diesel::sqlite::Sqlite;
@@ -20,14 +19,6 @@ job_db::statement! {
         name: &'a str => Text, owner: &'a str => Text, token: i64 => BigInt, ttl: i64 => BigInt
     } -> ();
     "UPDATE locks SET expires_at = " {Sqlite::NOW_SQL} " + " ttl "
-     WHERE name = " name " AND token = " token " AND owner = " owner " AND expires_at IS NOT NULL"
-}
-
-job_db::statement! {
-    struct Expiry<'a> on Sqlite {
-        name: &'a str => Text, owner: &'a str => Text, token: i64 => BigInt
-    } -> job_db::Instant;
-    "SELECT expires_at FROM locks
      WHERE name = " name " AND token = " token " AND owner = " owner " AND expires_at IS NOT NULL"
 }
 
@@ -59,6 +50,14 @@ where
 }
 
 impl LeaseBackend for Sqlite {
+    fn at_once<C, T>(conn: &mut C, _ttl: i64, work: impl FnOnce(&mut C) -> QueryResult<T>) -> QueryResult<T>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        // Each statement is committed with itself.
+        work(conn)
+    }
+
     fn lease<C>(conn: &mut C, name: &str, owner: &str, ttl: i64) -> QueryResult<Option<i64>>
     where
         C: LoadConnection<Backend = Self>,
@@ -83,14 +82,6 @@ impl LeaseBackend for Sqlite {
         C: LoadConnection<Backend = Self>,
     {
         extend(conn, key, ttl, None)
-    }
-
-    fn expiry<C>(conn: &mut C, key: LeaseKey<'_>) -> QueryResult<Option<DateTime<Utc>>>
-    where
-        C: LoadConnection<Backend = Self>,
-    {
-        let LeaseKey { name, owner, token } = key;
-        Expiry { name, owner, token }.get_result(conn).optional()
     }
 
     fn release<C>(conn: &mut C, key: LeaseKey<'_>, at_least: i64) -> QueryResult<bool>

@@ -23,6 +23,35 @@ pub(super) const LISTED_FREE: LockState = LockState::Free;
 pub(super) const LISTED_HELD: LockState = LockState::Held;
 pub(super) const OWNER_HAS: &str = "/";
 pub(super) const LOG_NAME: &str = "mysql";
+/// How a closure may end its transaction, so that the server commits or rolls back.
+pub(super) const ENDINGS: &[&str] = &[
+    "COMMIT",
+    "ROLLBACK",
+    "COMMIT; BEGIN",
+    "ROLLBACK; BEGIN",
+    "BEGIN",
+    "CREATE TABLE of_mine (n BIGINT)",
+];
+pub(super) const RENEWALS_THAT_WAIT: Option<&str> = Some(
+    "SELECT COUNT(*) FROM information_schema.processlist
+     WHERE db = DATABASE() AND info LIKE 'UPDATE locks SET expires_at%'",
+);
+/// It is the whole server that is.
+pub(super) const READ_ONLY: Option<&str> = None;
+pub(super) const TIME_ZONES: &[&str] = &[
+    "SET time_zone = '+00:00'",
+    "SET time_zone = '+13:00'",
+    "SET time_zone = '-00:07'",
+];
+pub(super) const PRETEND_TO_BE_OLD: Option<fn(&mut Conn)> = None;
+
+pub(super) fn refused_urls(db: &Db) -> Vec<String> {
+    let (server, _) = db.url().rsplit_once('/').unwrap();
+    vec![
+        db.url().replacen("//root@", "//root:wrong@", 1),
+        format!("{server}/nowhere"),
+    ]
+}
 
 pub(super) fn may_write(_: &Db) -> bool {
     // The server ends each statement that it has begun, whatever the client does.

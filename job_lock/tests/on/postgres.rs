@@ -23,6 +23,35 @@ pub(super) const LISTED_FREE: LockState = LockState::Free;
 pub(super) const LISTED_HELD: LockState = LockState::Held;
 pub(super) const OWNER_HAS: &str = "pid ";
 pub(super) const LOG_NAME: &str = "postgres";
+/// How a closure may end its transaction, so that the server commits or rolls back.
+pub(super) const ENDINGS: &[&str] = &["COMMIT", "ROLLBACK", "COMMIT; BEGIN", "ROLLBACK; BEGIN"];
+pub(super) const RENEWALS_THAT_WAIT: Option<&str> = Some(
+    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'UPDATE locks SET expires_at%'",
+);
+/// As on a server that has become another's copy.
+pub(super) const READ_ONLY: Option<&str> = Some("SET default_transaction_read_only = on");
+pub(super) const TIME_ZONES: &[&str] = &[
+    "SET timezone = 'UTC'",
+    "SET timezone = 'Pacific/Apia'",
+    "SET timezone = '-00:07'",
+];
+/// Here the session's own functions come before the server's.
+pub(super) const PRETEND_TO_BE_OLD: Option<fn(&mut Conn)> = Some(|conn| {
+    conn.batch_execute(
+        "CREATE OR REPLACE FUNCTION current_setting(text) RETURNS text LANGUAGE sql AS $$ SELECT CASE $1
+           WHEN 'server_version_num' THEN '110022' WHEN 'server_encoding' THEN 'UTF8' ELSE '11.22' END $$;
+         SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_catalog', false)",
+    )
+    .unwrap();
+});
+
+pub(super) fn refused_urls(db: &Db) -> Vec<String> {
+    let url = db.url();
+    vec![
+        url.replacen("/postgres?", "/nowhere?", 1),
+        url.replacen("//postgres@", "//nobody@", 1),
+    ]
+}
 
 pub(super) fn may_write(_: &Db) -> bool {
     // The server ends each statement that it has begun, whatever the client does.

@@ -4,7 +4,8 @@ use super::{Conn, Db};
 use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
 use diesel::sql_types::Integer;
-use job_lock::{Lock, LockError, LockState};
+use job_lock::{Lock, LockError, LockState, Slot};
+use std::sync::Arc;
 
 pub(super) const ONE_WRITER: bool = true;
 pub(super) const FOR_UPDATE: &str = "";
@@ -17,6 +18,31 @@ pub(super) const LISTED_FREE: LockState = LockState::Unknown;
 pub(super) const LISTED_HELD: LockState = LockState::Unknown;
 pub(super) const OWNER_HAS: &str = "/";
 pub(super) const LOG_NAME: &str = "sqlite";
+/// How a closure may end its transaction, so that the database commits or rolls back.
+pub(super) const ENDINGS: &[&str] = &[
+    "COMMIT",
+    "ROLLBACK",
+    "COMMIT; BEGIN",
+    "ROLLBACK; BEGIN",
+    "CREATE TABLE unlike (n BIGINT UNIQUE); INSERT OR ROLLBACK INTO unlike VALUES (1), (1)",
+];
+/// They do not wait there: they try again.
+pub(super) const RENEWALS_THAT_WAIT: Option<&str> = None;
+pub(super) const READ_ONLY: Option<&str> = None;
+pub(super) const TIME_ZONES: &[&str] = &[];
+/// Here the session's own functions come before the database's.
+pub(super) const PRETEND_TO_BE_OLD: Option<fn(&mut Conn)> = Some(|conn| {
+    sqlite_version_utils::register_impl(conn, || "3.9.2".to_owned()).unwrap();
+});
+
+#[diesel::declare_sql_function]
+extern "SQL" {
+    fn sqlite_version() -> diesel::sql_types::Text;
+}
+
+pub(super) fn refused_urls(_: &Db) -> Vec<String> {
+    vec!["/nowhere/at/all.sqlite3".to_owned()]
+}
 
 /// Whether nobody keeps the file's write lock for seconds.
 pub(super) fn may_write(db: &Db) -> bool {
@@ -73,6 +99,24 @@ fn an_error_that_ends_the_transaction_and_is_swallowed_is_not_a_success() {
     });
     assert!(matches!(result, Err(LockError::Lost(_))), "{result:?}");
     Lock::synchronize(conn, "a", |_| Ok::<_, LockError>(())).unwrap();
+}
+
+/// A slot is a lease there, and its errors are a slot's all the same.
+#[test]
+fn a_slot_that_is_anothers_is_lost_as_a_slot() {
+    let db = Db::new();
+    let mut slot = Slot::claim(&Arc::new(db.manager()), "numbers", 1)
+        .unwrap()
+        .unwrap();
+    db.execute("UPDATE locks SET token = token + 1");
+    for _ in 0..2 {
+        let lost = slot.transaction(|_| -> Result<(), LockError> { panic!("ran") });
+        let Err(LockError::SlotLost { namespace, number: 0 }) = lost else {
+            panic!("{lost:?}");
+        };
+        assert_eq!(namespace, "numbers");
+    }
+    assert!(matches!(slot.check(), Err(LockError::SlotLost { .. })));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 use super::leases::{LONG, expire, manager};
 use super::support::{db_with, note, notes};
 use job_lock::{Leader, Lock, LockError, Wait};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -101,6 +102,26 @@ fn an_error_of_the_closure_ends_the_candidacy_and_releases_the_lease() {
     let result: Result<(), LockError> = Leader::new(&manager(&db), "", LONG).run(|| false, |_| Ok(()));
     assert!(matches!(result, Err(LockError::InvalidName { .. })));
     expire(&db);
+}
+
+/// Not the text of the scope that its thread was in.
+#[test]
+fn a_panic_of_a_callback_is_the_candidates_and_the_lease_is_given_back() {
+    for (which, gains) in [("gain", true), ("loss", false)] {
+        let db = db_with(&["a"]);
+        let manager = manager(&db);
+        let leader = Leader::new(&manager, "a", LONG)
+            .on_gain(move |_| assert!(!gains, "the callback for the {which}"))
+            .on_loss(move |_| assert!(gains, "the callback for the {which}"));
+        let panic = catch_unwind(AssertUnwindSafe(|| {
+            leader.run(|| false, |_| Ok::<_, LockError>(()))
+        }));
+        let panic = panic.unwrap_err();
+        let text = panic.downcast_ref::<String>().unwrap();
+        assert_eq!(*text, format!("the callback for the {which}"));
+        let free = Lock::lease_on("a", LONG).wait(Wait::No);
+        free.hold(&manager, |_| Ok::<_, LockError>(())).unwrap();
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ pub(super) use faults::a_lease_outlives_a_restart;
 
 // Points 1 to 9 of what a lock must do, in their order.
 mod commits; // 6: an Ok was committed
+mod endings; // 6: transactions that end before the closure does
 mod existence; // 1: without a row the closure does not run
 mod joining; // 2: inside a caller's transaction
 mod listing;
@@ -16,7 +17,10 @@ mod writes; // 8: the closure's connection, and its errors // 9: who holds what;
 mod exclusion; // one at a time, under every setting
 mod names; // which names there are
 
+mod connections; // in a transaction, dead, refused
+mod delays; // late renewals, other clocks
 mod faults; // networks and servers that fail
+mod threads; // that cannot be started
 
 mod child; // other processes, for kills
 mod kills; // holders that are killed, suspended, cut off

@@ -2,6 +2,9 @@ use super::leases::manager;
 use super::on;
 use super::support::{db_with, note, notes};
 use job_lock::{LockError, Slot};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
 
 /// Namespaces are the database's on PostgreSQL, and there tests share one.
 pub(super) fn namespace(db: &super::Db) -> String {
@@ -29,7 +32,8 @@ fn n_claimants_have_n_numbers_and_one_more_gets_none() {
 fn flaw_2_namespaces_do_not_collide() {
     let db = db_with(&[]);
     let manager = manager(&db);
-    let spaces = ["x", "y", "x/1", "ä"].map(|suffix| format!("{}{suffix}", namespace(&db)));
+    let spaces = ["x", "y", "X", "x ", "x/1", "x/0", "x_0", "ä", "a\u{308}"]
+        .map(|suffix| format!("{}{suffix}", namespace(&db)));
     let slots: Vec<_> = spaces
         .iter()
         .map(|space| Slot::claim(&manager, space, 1).unwrap().unwrap())
@@ -38,6 +42,43 @@ fn flaw_2_namespaces_do_not_collide() {
     for space in &spaces {
         assert!(Slot::claim(&manager, space, 1).unwrap().is_none());
     }
+}
+
+#[test]
+fn more_contenders_than_slots_never_share_a_number() {
+    const SLOTS: u32 = 3;
+    let db = db_with(&[]);
+    let (manager, space) = (manager(&db), namespace(&db));
+    let taken: [AtomicBool; SLOTS as usize] = Default::default();
+    let claimed = AtomicU32::new(0);
+    let barrier = Barrier::new(8);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                barrier.wait();
+                for _ in 0..4 {
+                    let Some(mut slot) = Slot::claim(&manager, &space, SLOTS).unwrap() else {
+                        continue;
+                    };
+                    let is_taken = &taken[slot.number() as usize];
+                    assert!(!is_taken.swap(true, Ordering::SeqCst), "{slot:?}");
+                    slot.transaction(|conn| Ok::<_, LockError>(note(conn, 1)?))
+                        .unwrap();
+                    claimed.fetch_add(1, Ordering::SeqCst);
+                    assert!(is_taken.swap(false, Ordering::SeqCst), "{slot:?}");
+                }
+            });
+        }
+    });
+    // Whoever finds one free has it, and none is left taken.
+    let claimed = claimed.into_inner();
+    assert!(claimed >= SLOTS, "{claimed}");
+    assert_eq!(notes(&db).len(), claimed as usize);
+    let all: Vec<_> = (0..SLOTS)
+        .map(|_| Slot::claim(&manager, &space, SLOTS).unwrap().unwrap())
+        .collect();
+    assert!(Slot::claim(&manager, &space, SLOTS).unwrap().is_none());
+    drop(all);
 }
 
 #[test]
