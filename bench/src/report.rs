@@ -7,6 +7,7 @@ mod table;
 use crate::contenders::CONTENDERS;
 use crate::figures::Figures;
 use crate::run::Bench;
+use crate::scenarios::adverse::calm_of;
 use crate::targets::{self, ADVERSE};
 use anyhow::{Context, Result};
 use plot::Bar;
@@ -217,7 +218,7 @@ pub fn tables(figures: &Figures) -> String {
             cell("jobs", 0),
             cell("jobs/s", 0),
             table::cell(
-                figures.ratio(("adverse", name, "jobs/s"), ("adverse", "calm", "jobs/s")),
+                figures.ratio(("adverse", name, "jobs/s"), ("adverse", calm_of(name), "jobs/s")),
                 2,
             ),
             cell("worker µs/job", 1),
@@ -286,7 +287,7 @@ fn adverse_plot(figures: &Figures) -> Option<String> {
     let bars: Vec<Bar> = ADVERSE
         .iter()
         .filter_map(|(name, _)| {
-            let ratio = figures.ratio(("adverse", name, "jobs/s"), ("adverse", "calm", "jobs/s"))?;
+            let ratio = figures.ratio(("adverse", name, "jobs/s"), ("adverse", calm_of(name), "jobs/s"))?;
             Some(Bar {
                 label: (*name).to_owned(),
                 value: ratio * 100.0,

@@ -1,6 +1,6 @@
 //! The scenarios, in the order in which a round measures them.
 
-mod adverse;
+pub mod adverse;
 mod bare;
 mod claims;
 pub mod drain;

@@ -2,6 +2,7 @@
 
 use crate::contenders::CONTENDERS;
 use crate::figures::Figures;
+use crate::scenarios::adverse::{PROCESSES, calm_of};
 use crate::scenarios::drain::DISCARDING;
 
 /// One target, with the figure of this run.
@@ -178,7 +179,7 @@ pub fn all(figures: &Figures) -> Vec<Target> {
     );
 
     for (name, bound) in ADVERSE {
-        let figure = figures.ratio(("adverse", name, "jobs/s"), ("adverse", "calm", "jobs/s"));
+        let figure = figures.ratio(("adverse", name, "jobs/s"), ("adverse", calm_of(name), "jobs/s"));
         add(&format!("drain, {name}, to calm"), figure, AtLeast(*bound));
     }
     add(
@@ -197,5 +198,5 @@ pub const ADVERSE: &[(&str, f64)] = &[
     ("6 KB of arguments", 0.6),
     ("100 queues", 0.7),
     ("64 threads", 0.9),
-    ("8 processes", 0.9),
+    (PROCESSES, 0.9),
 ];

@@ -61,6 +61,8 @@ impl Fill {
              {state}",
             jobs = self.jobs
         ))?;
+        // What autovacuum does within a minute: it should not do it in the middle of one measurement and not of another.
+        place.connect()?.batch_execute("VACUUM (ANALYZE)")?;
         Ok(())
     }
 }
