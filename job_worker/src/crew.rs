@@ -98,7 +98,6 @@ where
     C: JobConnection + R2D2Connection + 'static,
     X: Send + Sync + 'static,
 {
-    let (jobs_in, jobs_out) = unbounded();
     let (done_in, done_out) = unbounded();
     let heart = spawn(team, "heart", move |team| {
         // Its session heals until the very end, not until the stop.
@@ -122,10 +121,8 @@ where
     };
     let performers = (0..threads)
         .map(|_| {
-            let (jobs, done) = (jobs_out.clone(), done_in.clone());
-            spawn(team, "performer", move |team| {
-                performer::perform_all(team, &jobs, &done)
-            })
+            let done = done_in.clone();
+            spawn(team, "performer", move |team| performer::perform_all(team, &done))
         })
         .collect::<io::Result<Vec<_>>>()?;
     let mut others = vec![spawn(team, "housekeeper", housekeeper::keep_house)?];
@@ -140,9 +137,9 @@ where
         })?);
     }
     if threads > 0 {
-        // It has the only sender of jobs: when it ends, the performers do, and then the completer.
+        // When it ends, the performers do, and then the completer.
         fetchers.push(spawn(team, "fetcher", move |team| {
-            supply::fetch_for_threads(team, jobs_in, &jobs_out, &done_in, until_idle);
+            supply::fetch_for_threads(team, &done_in, until_idle);
         })?);
     }
     Ok(Crew {

@@ -7,9 +7,10 @@ use crate::performer::hand_back;
 use crate::stop::Level;
 use crate::supply::{Bell, Side, Supply};
 use crate::team::Team;
-use crossbeam_channel::{Receiver, Sender};
+use crate::waiting::LATE;
+use crossbeam_channel::Sender;
 use diesel::r2d2::R2D2Connection;
-use job_core::{ClaimedJob, JobConnection};
+use job_core::JobConnection;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -35,15 +36,9 @@ enum Look {
     Nothing,
 }
 
-/// Claims jobs and hands them on, until a stop, or until there is nothing to do if `until_idle`. In `waiting` stand those
-/// that nobody has taken up yet.
-pub(crate) fn fetch<C, X>(
-    team: &Team<C, X>,
-    supply: Supply<'_>,
-    waiting: &Receiver<ClaimedJob>,
-    done: &Sender<Done>,
-    until_idle: bool,
-) where
+/// Claims jobs and hands them on, until a stop, or until there is nothing to do if `until_idle`.
+pub(crate) fn fetch<C, X>(team: &Team<C, X>, supply: Supply<'_>, done: &Sender<Done>, until_idle: bool)
+where
     C: JobConnection + R2D2Connection + 'static,
     X: Send + Sync + 'static,
 {
@@ -60,13 +55,13 @@ pub(crate) fn fetch<C, X>(
     // How many claims there had been when a look began that may be the last one.
     let mut quiet = None;
     while team.stop.is_running() {
-        if fetcher.is_stalled(waiting) {
+        if fetcher.is_stalled() {
             team.window.slow_down();
-            hand_back(team, waiting, done);
+            hand_back(team, done);
         }
         let room = fetcher.room();
         if room == 0 {
-            fetcher.bell.wait_for_room(HOLD);
+            fetcher.bell.wait_for_room(fetcher.hold());
             continue;
         }
         let began = Instant::now();
@@ -95,8 +90,8 @@ pub(crate) fn fetch<C, X>(
         }
         follow_up.looked(began);
         let mut pause = fetcher.poll_pause();
-        if !waiting.is_empty() {
-            pause = pause.min(HOLD);
+        if fetcher.has_waiting() {
+            pause = pause.min(fetcher.hold());
         }
         if let Some(next) = follow_up.pause(Instant::now()) {
             pause = pause.min(next);
@@ -107,7 +102,7 @@ pub(crate) fn fetch<C, X>(
         }
     }
     // The threads may be busy with jobs that ignore the stop; what waits behind them has not lost anything by it.
-    hand_back(team, waiting, done);
+    hand_back(team, done);
 }
 
 struct Fetcher<'a, C: R2D2Connection + 'static, X> {
@@ -126,12 +121,25 @@ where
     X: Send + Sync + 'static,
 {
     /// Whether jobs have waited for long in which no performer took one up.
-    fn is_stalled(&mut self, waiting: &Receiver<ClaimedJob>) -> bool {
+    fn is_stalled(&mut self) -> bool {
         let taken = self.team.taken.load(Ordering::Relaxed);
-        if taken != self.last_taken.0 || waiting.is_empty() {
+        if taken != self.last_taken.0 || !self.has_waiting() {
             self.last_taken = (taken, Instant::now());
         }
         self.last_taken.1.elapsed() >= STALLED
+    }
+
+    fn has_waiting(&self) -> bool {
+        self.side == Side::Threads && !self.team.waiting.is_empty()
+    }
+
+    /// How long to wait until the next look at the jobs that wait.
+    fn hold(&self) -> Duration {
+        if self.side == Side::Threads && self.team.waiting.call_late() {
+            LATE
+        } else {
+            HOLD
+        }
     }
 
     /// How many jobs to claim now; 0 where the threads have enough, or where this worker must not claim.

@@ -148,6 +148,7 @@ mod stop;
 mod successes;
 mod supply;
 mod team;
+mod waiting;
 mod window;
 mod worker;
 

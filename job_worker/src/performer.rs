@@ -1,6 +1,6 @@
 use crate::completer::Done;
 use crate::team::Team;
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::Sender;
 use diesel::r2d2::R2D2Connection;
 use job_core::{ClaimedJob, JobConnection, Outcome};
 use std::sync::atomic::Ordering;
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 /// How often a performer that must not start looks whether it may.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// Performs jobs until the channel closes. After a stop was asked for, it starts none, and hands them back.
-pub(crate) fn perform_all<C, X>(team: &Team<C, X>, jobs: &Receiver<ClaimedJob>, done: &Sender<Done>)
+/// Performs jobs until there will be no more. After a stop was asked for, it starts none, and hands them back.
+pub(crate) fn perform_all<C, X>(team: &Team<C, X>, done: &Sender<Done>)
 where
     C: JobConnection + R2D2Connection + 'static,
     X: Send + Sync + 'static,
 {
-    for job in jobs {
+    while let Some(job) = team.waiting.take_up() {
         team.taken.fetch_add(1, Ordering::Relaxed);
         let ticket = job.ticket.clone();
         let result = if may_start(team, &job) {
@@ -40,11 +40,11 @@ where
 }
 
 /// Hands back the jobs that no performer has taken yet.
-pub(crate) fn hand_back<C, X>(team: &Team<C, X>, jobs: &Receiver<ClaimedJob>, done: &Sender<Done>)
+pub(crate) fn hand_back<C, X>(team: &Team<C, X>, done: &Sender<Done>)
 where
     C: R2D2Connection + 'static,
 {
-    for job in jobs.try_iter() {
+    for job in team.waiting.take_back() {
         team.unperformed.fetch_sub(1, Ordering::AcqRel);
         let _ = done.send(Done::Unstarted(job.ticket));
     }

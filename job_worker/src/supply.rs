@@ -2,8 +2,9 @@
 
 use crate::completer::Done;
 use crate::team::Team;
+use crate::waiting::Waiting;
 use crate::{fetcher, futures};
-use crossbeam_channel::{Receiver, Sender, bounded, never};
+use crossbeam_channel::{Receiver, Sender, bounded};
 use diesel::r2d2::R2D2Connection;
 use job_core::{ClaimedJob, JobConnection};
 use std::sync::Arc;
@@ -28,29 +29,29 @@ pub(crate) struct Supply<'a> {
 }
 
 /// Claims jobs for the performers.
-pub(crate) fn fetch_for_threads<C, X>(
-    team: &Team<C, X>,
-    jobs: Sender<ClaimedJob>,
-    waiting: &Receiver<ClaimedJob>,
-    done: &Sender<Done>,
-    until_idle: bool,
-) where
+pub(crate) fn fetch_for_threads<C, X>(team: &Team<C, X>, done: &Sender<Done>, until_idle: bool)
+where
     C: JobConnection + R2D2Connection + 'static,
     X: Send + Sync + 'static,
 {
-    let give = move |claimed: Vec<ClaimedJob>| {
-        team.unperformed.fetch_add(claimed.len(), Ordering::AcqRel);
-        for job in claimed {
-            // The performers live as long as the sender.
-            let _ = jobs.send(job);
+    /// Ends the performers, however the fetcher ends.
+    struct CloseAtEnd<'a>(&'a Waiting);
+    impl Drop for CloseAtEnd<'_> {
+        fn drop(&mut self) {
+            self.0.close();
         }
+    }
+    let _guard = CloseAtEnd(&team.waiting);
+    let give = |claimed: Vec<ClaimedJob>| {
+        team.unperformed.fetch_add(claimed.len(), Ordering::AcqRel);
+        team.waiting.add(claimed, team.window.each());
     };
     let supply = Supply {
         side: Side::Threads,
         kinds: team.registry.kinds(),
         give: Box::new(give),
     };
-    fetcher::fetch(team, supply, waiting, done, until_idle);
+    fetcher::fetch(team, supply, done, until_idle);
 }
 
 /// Claims async jobs, which start at once.
@@ -67,7 +68,7 @@ where
             .map_or_else(Vec::new, |futures| futures.kinds()),
         give: Box::new(|claimed| futures::start(team, claimed, done)),
     };
-    fetcher::fetch(team, supply, &never(), done, until_idle);
+    fetcher::fetch(team, supply, done, until_idle);
 }
 
 /// Ends a fetcher's wait.

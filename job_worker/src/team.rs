@@ -8,6 +8,7 @@ use crate::report::Tally;
 use crate::session::Session;
 use crate::stop::{Level, StopHandle};
 use crate::supply::{Accord, Bell, Side};
+use crate::waiting::Waiting;
 use crate::window::Window;
 use crossbeam_channel::{Receiver, Sender};
 use diesel::r2d2::R2D2Connection;
@@ -35,6 +36,8 @@ pub(crate) struct Team<C: R2D2Connection + 'static, X> {
     pub(crate) hands: Hands,
     pub(crate) window: Window,
     pub(crate) tally: Tally,
+    /// Jobs that no performer has taken up yet.
+    pub(crate) waiting: Waiting,
     /// Jobs that were claimed and not performed yet.
     pub(crate) unperformed: AtomicUsize,
     /// How many jobs the performers have taken up, ever.

@@ -44,6 +44,11 @@ impl Window {
         self.micros.fetch_max(slow, Ordering::Relaxed);
     }
 
+    /// How long a job takes on average.
+    pub(crate) fn each(&self) -> Duration {
+        Duration::from_micros(self.micros.load(Ordering::Relaxed))
+    }
+
     /// How many jobs to have in hand: one per thread where they are slow, more where they are fast and small.
     pub(crate) fn size(&self) -> usize {
         let micros = self.micros.load(Ordering::Relaxed).max(1);

@@ -10,6 +10,7 @@ use crate::signals::Signals;
 use crate::stop::{Level, StopHandle};
 use crate::supply::{Accord, Bell};
 use crate::team::Team;
+use crate::waiting::Waiting;
 use crate::window::Window;
 use crate::{WorkerError, crew};
 use crossbeam_channel::bounded;
@@ -303,6 +304,7 @@ where
             panicked: Mutex::new(None),
             hands: Hands::default(),
             tally: Tally::default(),
+            waiting: Waiting::default(),
             unperformed: AtomicUsize::new(0),
             taken: AtomicUsize::new(0),
             listening: AtomicBool::new(false),
