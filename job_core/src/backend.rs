@@ -115,6 +115,13 @@ pub trait JobBackend: Database {
     ) -> QueryResult<Vec<ClaimedJob>> {
         Ok(Vec::new())
     }
+    /// As [`claim`](Self::claim), for many jobs, in a transaction.
+    fn claim_many<C: LoadConnection<Backend = Self>>(
+        conn: &mut C,
+        request: &ClaimRequest<'_>,
+    ) -> QueryResult<Vec<ClaimedJob>> {
+        Self::claim(conn, request)
+    }
     /// Records completions, at most one of each job, in the order of the jobs; gives the ids of those that were this worker's.
     fn complete<C: LoadConnection<Backend = Self>>(
         conn: &mut C,

@@ -119,13 +119,19 @@ pub fn claim_in_turn<C: JobConnection>(
     if request.limit < IN_TURN || !C::Db::CLAIMS_IN_TURN || transaction_depth(conn) > 0 {
         return claim(conn, request).map(Some);
     }
+    let mut has_turn = false;
     let claimed = conn.transaction(|conn| {
         C::Db::take_turn(conn, request)?;
-        claim_inside(conn, request)
+        has_turn = true;
+        C::Db::claim_many(conn, request)
     });
     match claimed {
-        Err(JobError::Database(error)) if C::Db::fault(&error) == Fault::Contended => Ok(None),
-        claimed => claimed.map(Some),
+        Err(error) if !has_turn && C::Db::fault(&error) == Fault::Contended => Ok(None),
+        claimed => {
+            let mut jobs = claimed?;
+            jobs.sort_unstable_by_key(|job| job.ticket.job_id);
+            Ok(Some(jobs))
+        }
     }
 }
 

@@ -38,9 +38,9 @@ pub enum EnqueueError {
         /// The job's kind.
         kind: &'static str,
     },
-    /// The arguments hold the character NUL, which this database cannot keep in JSON.
+    /// The arguments hold the character NUL. PostgreSQL cannot turn such JSON into `jsonb`, nor read a text out of it.
     #[error(
-        "the arguments of {kind} hold the character NUL, which {database} cannot keep in JSON: remove or encode it"
+        "the arguments of {kind} hold the character NUL, which {database} cannot read out of JSON: remove or encode it"
     )]
     NulInArgs {
         /// The job's kind.

@@ -33,7 +33,8 @@ pub trait Database: Backend + sealed::Sealed + Sized + 'static {
     /// The name for people: `PostgreSQL`, `MySQL/MariaDB`, `SQLite`.
     const NAME: &'static str;
 
-    /// Whether a JSON document may hold the character NUL.
+    /// Whether a JSON document may hold the character NUL. PostgreSQL's `json` does, but no cast to `jsonb` and no operator
+    /// that gives text takes it.
     const JSON_HOLDS_NUL: bool;
 
     /// Whether a transaction that failed inside can go on after a rollback to a savepoint only.

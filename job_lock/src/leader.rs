@@ -86,11 +86,11 @@ impl<'a, M: Connect> Leader<'a, M> {
     /// Is a candidate until it leads, runs `closure` while it leads, and goes on so until `stop` says so. It looks at `stop`
     /// some twenty times a second, and so does [`Term::is_over`].
     ///
-    /// When the closure ends with `Ok`, the lease is given back, and the candidacy begins again; an error that it gives
-    /// when the term was lost is logged, and likewise. A database that cannot be reached is tried again.
+    /// When the closure ends with `Ok`, the lease is given back, and the candidacy begins again; so it does after an error that
+    /// the closure gives when the term was lost, which is logged. A database that cannot be reached is tried again.
     ///
     /// # Errors
-    /// What the closure gives while the term was not lost; or a [`LockError`] that another try would not heal. Where the
+    /// What the closure gives while the term was not lost; or a [`LockError`] that another try would hardly heal. Where the
     /// database says no (there is no table `locks`, or the password is wrong) it does so three times in a row before this
     /// gives it on, since not every message of a server that goes or comes is known.
     ///

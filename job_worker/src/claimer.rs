@@ -9,6 +9,7 @@ use job_core::{
     ClaimRequest, ClaimedJob, JobConnection, JobError, claim, claim_first, claim_in_turn, claim_inside,
     housekeeping, lanes, last_id,
 };
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// How long to wait after an error that is not healed by another try.
@@ -26,14 +27,18 @@ pub(crate) struct Claimer<'a, C: R2D2Connection + 'static, X> {
     session: Session<C>,
     supply: Supply<'a>,
     /// When a turn to claim did not come.
-    out_of_turn: Option<Instant>,
+    out_of_turn: Cell<Option<Instant>>,
 }
 
-/// What one claim gave.
+/// How one claim went.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Claimed {
-    pub(crate) number: usize,
-    pub(crate) last_id: i64,
+pub(crate) enum Claim {
+    /// It gave so many jobs, up to this id.
+    Gave(usize, i64),
+    /// There was an error, which was logged.
+    Failed,
+    /// The worker must stop now.
+    Stop,
 }
 
 impl<'a, C, X> Claimer<'a, C, X>
@@ -46,7 +51,7 @@ where
             team,
             session: team.session("fetcher", Level::Stopping),
             supply,
-            out_of_turn: None,
+            out_of_turn: Cell::new(None),
         }
     }
 
@@ -65,19 +70,18 @@ where
     }
 
     /// On news, where all lanes were empty: claims in one round trip what has come, in place of finding its lane first.
-    pub(crate) fn claim_news(&mut self, room: usize) -> Option<usize> {
+    pub(crate) fn claim_news(&mut self, room: usize) -> Claim {
         let team = self.team;
         let queues = &team.options.queues;
         if team.options.pooler || queues.len() > FEW_QUEUES {
-            return Some(0);
+            return Claim::Gave(0, 0);
         }
         let (worker, limit) = (team.pulse.worker(), as_limit(room));
-        let claimed = self.claim_by(|conn, kinds, _| claim_first(conn, worker, queues, kinds, limit))?;
-        Some(claimed.map_or(0, |claimed| claimed.number))
+        self.claim_by(|conn, kinds, _| claim_first(conn, worker, queues, kinds, limit))
     }
 
-    /// Claims up to `room` jobs of one lane. `None` where the worker must stop now, `Some(None)` after an error.
-    pub(crate) fn claim(&mut self, lane: &Lane, room: usize) -> Option<Option<Claimed>> {
+    /// Claims up to `room` jobs of one lane.
+    pub(crate) fn claim(&mut self, lane: &Lane, room: usize) -> Claim {
         let team = self.team;
         self.claim_by(|conn, kinds, out_of_turn| {
             let request = ClaimRequest {
@@ -91,11 +95,14 @@ where
             if team.options.pooler {
                 return claim_inside(conn, &request);
             }
-            if out_of_turn.is_none_or(|since| since.elapsed() >= OUT_OF_TURN) {
+            if out_of_turn
+                .get()
+                .is_none_or(|since| since.elapsed() >= OUT_OF_TURN)
+            {
                 if let Some(claimed) = claim_in_turn(conn, &request)? {
                     return Ok(claimed);
                 }
-                *out_of_turn = Some(Instant::now());
+                out_of_turn.set(Some(Instant::now()));
             }
             claim(conn, &request)
         })
@@ -103,27 +110,27 @@ where
 
     fn claim_by(
         &mut self,
-        mut claim: impl FnMut(&mut C, &[String], &mut Option<Instant>) -> Result<Vec<ClaimedJob>, JobError>,
-    ) -> Option<Option<Claimed>> {
+        claim: impl Fn(&mut C, &[String], &Cell<Option<Instant>>) -> Result<Vec<ClaimedJob>, JobError>,
+    ) -> Claim {
         let team = self.team;
         let claiming = team.hands.claiming();
         // A claim whose answer was lost may have been committed; the housekeeper hands such jobs back.
         let mut tries = 0;
-        let (kinds, out_of_turn) = (&self.supply.kinds, &mut self.out_of_turn);
         let claimed = self.session.run(|conn| {
             tries += 1;
-            claim(conn, kinds, out_of_turn)
+            claim(conn, &self.supply.kinds, &self.out_of_turn)
         });
         if tries > 1 || !matches!(claimed, Some(Ok(_))) {
             team.hands.raise_doubt();
         }
-        let claimed = match claimed? {
-            Ok(claimed) => claimed,
-            Err(error) => {
+        let claimed = match claimed {
+            Some(Ok(claimed)) => claimed,
+            Some(Err(error)) => {
                 drop(claiming);
                 self.pause_after(&error);
-                return Some(None);
+                return Claim::Failed;
             }
+            None => return Claim::Stop,
         };
         for job in &claimed {
             team.hands
@@ -136,7 +143,7 @@ where
             team.accord.claimed();
             (self.supply.give)(claimed);
         }
-        Some(Some(Claimed { number, last_id }))
+        Claim::Gave(number, last_id)
     }
 
     /// Whether nothing is in hand that could enqueue or come back, and nothing is due.

@@ -1,4 +1,4 @@
-use crate::claimer::Claimer;
+use crate::claimer::{Claim, Claimer};
 use crate::completer::Done;
 use crate::follow_up::FollowUp;
 use crate::lanes::Lanes;
@@ -162,8 +162,12 @@ where
 
     /// Claims what has just come, or looks at each lane in turn until the room is full. `None` where the worker must stop now.
     fn look(&mut self, news: bool, room: usize) -> Option<Look> {
-        if news && self.lanes.are_empty() && self.claimer.claim_news(room)? > 0 {
-            return Some(Look::Claimed);
+        if news && self.lanes.are_empty() {
+            match self.claimer.claim_news(room) {
+                Claim::Gave(0, _) => {}
+                Claim::Gave(..) | Claim::Failed => return Some(Look::Claimed),
+                Claim::Stop => return None,
+            }
         }
         let began = Instant::now();
         let rescan = self.lanes.rescan_is_due();
@@ -179,19 +183,24 @@ where
                 passed_over = true;
                 continue;
             }
-            // After an error as if there were more: the cursor must not pass over what was not looked at.
-            let Some(claimed) = self.claimer.claim(self.lanes.at(place), room)? else {
-                look = Look::Claimed;
-                break;
-            };
-            self.lanes.advance(place, claimed.last_id);
-            if claimed.number < room {
-                self.lanes.came_short(place);
+            match self.claimer.claim(self.lanes.at(place), room) {
+                Claim::Gave(number, last_id) => {
+                    self.lanes.advance(place, last_id);
+                    if number < room {
+                        self.lanes.came_short(place);
+                    }
+                    if number > 0 {
+                        look = Look::Claimed;
+                    }
+                    room -= number.min(room);
+                }
+                Claim::Failed => {
+                    // As if there were more: the cursor must not pass over what was not looked at.
+                    look = Look::Claimed;
+                    break;
+                }
+                Claim::Stop => return None,
             }
-            if claimed.number > 0 {
-                look = Look::Claimed;
-            }
-            room -= claimed.number.min(room);
         }
         self.lanes.looked(rescan, began, look == Look::Nothing);
         // As idle it looks at all lanes the next time, and at once if it has passed one over.

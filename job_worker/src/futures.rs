@@ -66,7 +66,7 @@ impl<X> Futures<X> {
     }
 
     /// How many jobs to claim now, while so many are held.
-    pub(crate) fn room(&self, held: usize) -> usize {
+    pub(crate) fn room(&self, held: impl FnOnce() -> usize) -> usize {
         self.room.free(held, Instant::now())
     }
 

@@ -15,8 +15,9 @@ const LOOK: Duration = Duration::from_millis(3);
 /// How long to wait on the socket before looking whether the worker stops.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// How long to wait before listening again on a new connection.
-const RECONNECT: Duration = Duration::from_secs(2);
+/// How long to wait before listening again on a new connection, at first and at most.
+const RECONNECT: Duration = Duration::from_millis(50);
+const RECONNECT_AT_MOST: Duration = Duration::from_secs(2);
 
 /// Wakes the fetcher when the database notifies, until `end`. Ends at once where the database or the connection cannot.
 pub(crate) fn listen<C, X>(team: &Team<C, X>)
@@ -27,11 +28,15 @@ where
     let mut session = team.session("listener", Level::Stopping);
     let mut generation = 0;
     let mut ear = Ear::default();
+    let mut pause = RECONNECT;
     while team.stop.is_running() {
-        let heard = session.run(|conn| Ok(notify::received(conn)?));
-        if session.generation() != generation {
+        let heard = session.once(|conn| Ok(notify::received(conn)?));
+        if heard.is_ok() && session.generation() != generation {
+            // Until it listens, polling is all there is.
+            team.listening.store(false, Ordering::Relaxed);
             match session.run(|conn| Ok(notify::listen(conn)?)) {
                 Some(Ok(true)) => {
+                    pause = RECONNECT;
                     generation = session.generation();
                     team.listening.store(true, Ordering::Relaxed);
                     // What was enqueued before we listened gave no notification that we could hear.
@@ -42,14 +47,13 @@ where
                 Some(Ok(false)) | None => return,
                 Some(Err(error)) => {
                     log::warn!("gatun listener: {error}; polling goes on");
-                    team.listening.store(false, Ordering::Relaxed);
-                    team.stop.wait_for(Level::Stopping, jittered(RECONNECT));
+                    team.stop.wait_for(Level::Stopping, jittered(RECONNECT_AT_MOST));
                     continue;
                 }
             }
         }
         match heard {
-            Some(Ok(heard)) => {
+            Ok(heard) => {
                 ear.learn(heard);
                 if heard {
                     team.wake_for_news();
@@ -57,9 +61,11 @@ where
                     ear.wait(team);
                 }
             }
-            _ => {
+            Err(error) => {
+                log::warn!("gatun listener: {error}; polling goes on");
                 team.listening.store(false, Ordering::Relaxed);
-                team.stop.wait_for(Level::Stopping, jittered(RECONNECT));
+                team.stop.wait_for(Level::Stopping, jittered(pause));
+                pause = (pause * 2).min(RECONNECT_AT_MOST);
             }
         }
     }

@@ -47,7 +47,7 @@ impl<X> Futures<X> {
         match self.0 {}
     }
 
-    pub(crate) fn room(&self, _held: usize) -> usize {
+    pub(crate) fn room(&self, _held: impl FnOnce() -> usize) -> usize {
         match self.0 {}
     }
 

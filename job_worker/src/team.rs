@@ -82,7 +82,7 @@ impl<C: R2D2Connection + 'static, X> Team<C, X> {
 
     /// How many jobs to claim now, to be performed as futures.
     pub(crate) fn room_for_futures(&self) -> usize {
-        let held = self.hands.count_of(Side::Futures);
+        let held = || self.hands.count_of(Side::Futures);
         self.futures.as_ref().map_or(0, |futures| futures.room(held))
     }
 

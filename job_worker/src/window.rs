@@ -10,7 +10,7 @@ const MOST_JOBS: usize = 1_000;
 
 /// The most bytes of arguments and results in hand, by their average size. PostgreSQL gathers what a claim returns, in memory
 /// up to `work_mem`, which is 4 MB where nobody said otherwise, and in a file from there on.
-const MOST_BYTES: u64 = 2 << 20;
+pub(crate) const MOST_BYTES: u64 = 2 << 20;
 
 /// How many jobs to have in hand, by how long they took and how large they were.
 #[derive(Debug)]

@@ -74,7 +74,7 @@ where
         self
     }
 
-    /// How many jobs to perform at once; 8 if not said.
+    /// How many jobs to perform at once, each on a thread of its own; 8 if not said. Async jobs do not count.
     pub fn threads(mut self, threads: usize) -> Self {
         self.options.threads = threads;
         self
@@ -95,7 +95,7 @@ where
         self
     }
 
-    /// How often to look for new jobs while there are none, give or take a quarter: if not said, 1 second where the
+    /// How often to look for new jobs while there are none, give or take a quarter: if not said, 2 seconds where the
     /// database notifies, else 200 ms.
     pub fn poll(mut self, interval: Duration) -> Self {
         self.options.poll = Some(interval);
@@ -267,19 +267,6 @@ where
             options,
             stop,
         } = self;
-        let mut session = Session::<C>::new("start", manager.clone(), &options, (stop.clone(), Level::Now));
-        let row = session.begin(|conn| {
-            check_schema(conn)?;
-            Ok(WorkerRow::register(conn, &options.queues, &kinds)?)
-        })?;
-        drop(session);
-        log::info!(
-            "gatun: worker {} starts: {} threads, queues {:?}, kinds {:?}",
-            row.id,
-            options.threads,
-            options.queues,
-            kinds
-        );
         let pool_size = match options.pool_size {
             0 if registry.kinds().is_empty() => POOL_FOR_FUTURES,
             0 => u32::try_from(options.threads).unwrap_or(u32::MAX),
@@ -289,8 +276,26 @@ where
             Some(pool) => JobPool::App(pool),
             None => JobPool::own(manager.clone(), pool_size, options.pooler),
         });
+        // Before it is known to the others: it may fail.
+        let futures = setup.start(&pool)?;
+        let mut session = Session::<C>::new("start", manager.clone(), &options, (stop.clone(), Level::Now));
+        let row = session.begin(|conn| {
+            check_schema(conn)?;
+            Ok(WorkerRow::register(conn, &options.queues, &kinds)?)
+        })?;
+        drop(session);
+        let threads = if registry.kinds().is_empty() {
+            0
+        } else {
+            options.threads
+        };
+        log::info!(
+            "gatun: worker {} starts: {threads} threads, queues {:?}, kinds {kinds:?}",
+            row.id,
+            options.queues
+        );
         let team = Arc::new(Team {
-            futures: setup.start(&pool)?,
+            futures,
             pool,
             pulse: Pulse::new(row.id, options.rescue_after),
             window: Window::new(options.threads),

@@ -43,7 +43,7 @@ pub(crate) fn completed<C: JobConnection>(output: &impl Serialize) -> Outcome {
     }
     if !<C::Db as Database>::JSON_HOLDS_NUL && limits::json_has_nul(&json) {
         return Outcome::FailedForGood(format!(
-            "the result holds the character NUL, which {} cannot keep in JSON",
+            "the result holds the character NUL, which {} cannot read out of JSON",
             <C::Db as Database>::NAME
         ));
     }

@@ -4,8 +4,8 @@ use diesel::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{Integer, Text};
 use job_core::{
-    ClaimRequest, Job, Outcome, Status, Ticket, WorkerRow, claim_first, claim_inside, complete_all,
-    discard_all, housekeeping, lanes,
+    ClaimRequest, Job, JobBackend, Outcome, Status, Ticket, WorkerRow, claim_first, claim_inside,
+    complete_all, discard_all, housekeeping, lanes,
 };
 use job_db::Database;
 use std::time::Duration;
@@ -168,16 +168,13 @@ fn each_verb_reads_little(db: &Db, when: &str) {
         assert!(done > 0, "{when}: {what} did nothing");
         assert!(read <= 1_000, "{when}: {what} reads {read} rows");
     };
-    let claim_100 = |conn: &mut PgConnection| {
-        let request = ClaimRequest {
-            worker: worker.id,
-            queue: "default",
-            priority: 0,
-            after: 0,
-            kinds: &worker.kinds,
-            limit: 100,
-        };
-        claim_inside(conn, &request).unwrap()
+    let request = ClaimRequest {
+        worker: worker.id,
+        queue: "default",
+        priority: 0,
+        after: 0,
+        kinds: &worker.kinds,
+        limit: 100,
     };
     let transaction = |conn: &mut PgConnection, work: &mut dyn FnMut(&mut PgConnection) -> usize| {
         conn.transaction(|conn| diesel::QueryResult::Ok(rows_read(conn, work)))
@@ -191,8 +188,15 @@ fn each_verb_reads_little(db: &Db, when: &str) {
     read_little(
         "claim",
         transaction(conn, &mut |conn| {
-            tickets = claim_100(conn).into_iter().map(|job| job.ticket).collect();
+            let jobs = claim_inside(conn, &request).unwrap();
+            tickets = jobs.into_iter().map(|job| job.ticket).collect();
             tickets.len()
+        }),
+    );
+    read_little(
+        "claim many",
+        transaction(conn, &mut |conn| {
+            diesel::pg::Pg::claim_many(conn, &request).unwrap().len()
         }),
     );
     let completions: Vec<_> = tickets.drain(50..).map(|ticket| (ticket, None)).collect();
