@@ -118,7 +118,7 @@ impl<'a, M: Connect> Leader<'a, M> {
                     refusals = match outlook::<<M::Conn as DbConnection>::Db>(&error) {
                         Outlook::Good => 0,
                         Outlook::Bad if refusals + 1 < REFUSALS => refusals + 1,
-                        Outlook::Bad | Outlook::None => return Err(error.into()),
+                        Outlook::Bad | Outlook::Hopeless => return Err(error.into()),
                     };
                     log::warn!(
                         "a candidate for {:?} waits for its database: {error}",
@@ -159,7 +159,7 @@ enum Outlook {
     Good,
     /// As far as one can tell, it will not.
     Bad,
-    None,
+    Hopeless,
 }
 
 fn outlook<DB: LockBackend>(error: &LockError) -> Outlook {
@@ -169,7 +169,7 @@ fn outlook<DB: LockBackend>(error: &LockError) -> Outlook {
             Outlook::Good
         }
         LockError::Database(_) | LockError::Refused(_) => Outlook::Bad,
-        _ => Outlook::None,
+        _ => Outlook::Hopeless,
     }
 }
 

@@ -26,15 +26,13 @@ job_db::statement! {
 }
 
 /// Types that are no integers and no UUIDs, as `format_type` names them, and types of numbers.
-const TEXTS: &[&str] = &[
+const NEITHER_INTEGER_NOR_UUID: &[&str] = &[
     "text",
     "character",
     "character varying",
     "bytea",
     "date",
     "boolean",
-    "timestamp without time zone",
-    "timestamp with time zone",
 ];
 const NUMBERS: &[&str] = &[
     "smallint",
@@ -84,11 +82,11 @@ impl PartitionBackend for Pg {
     fn suits(kind: Key, key_type: &str) -> bool {
         // A domain has a name of its own, and may be anything.
         let base = key_type.split('(').next().unwrap_or(key_type);
-        let is_text = TEXTS.contains(&base);
+        let is_neither = NEITHER_INTEGER_NOR_UUID.contains(&base) || base.starts_with("timestamp");
         let is_number = NUMBERS.contains(&base);
         match kind {
-            Key::Integer => !is_text && key_type != "uuid",
-            Key::Uuid => !is_text && !is_number,
+            Key::Integer => !is_neither && key_type != "uuid",
+            Key::Uuid => !is_neither && !is_number,
             Key::Text => true,
         }
     }

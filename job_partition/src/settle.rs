@@ -179,8 +179,8 @@ where
                 Err(trouble) => trouble,
             };
             let fault = trouble.fault::<Db<M>>();
-            let is_unknown = matches!(trouble, Trouble::Work { left, .. } if left != Left::Nothing);
-            if is_unknown || fault == Fault::Disconnected {
+            let must_discard = matches!(trouble, Trouble::Work { left, .. } if left != Left::Nothing);
+            if must_discard || fault == Fault::Disconnected {
                 self.session.discard();
             }
             match trouble {

@@ -49,7 +49,7 @@ where
     pub(crate) fn new(team: &'a Team<C, X>, supply: Supply<'a>) -> Self {
         Claimer {
             team,
-            session: team.session("fetcher", Level::Stopping),
+            session: team.session(supply.side.fetcher(), Level::Stopping),
             supply,
             out_of_turn: Cell::new(None),
         }
@@ -167,7 +167,7 @@ where
     }
 
     fn pause_after(&self, error: &JobError) {
-        log::error!("gatun fetcher: {error}");
+        log::error!("gatun {}: {error}", self.supply.side.fetcher());
         self.team.stop.wait_for(Level::Stopping, jittered(AFTER_ERROR));
     }
 }

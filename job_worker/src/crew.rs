@@ -5,6 +5,7 @@ use crate::report::{Report, add};
 use crate::session::Session;
 use crate::stop::Level;
 use crate::supply::Bell;
+use crate::supply::Side;
 use crate::team::Team;
 use crate::{WorkerError, completer, housekeeper, listener, performer, supply};
 use crossbeam_channel::unbounded;
@@ -132,13 +133,13 @@ where
     let mut fetchers = Vec::new();
     if team.futures.is_some() {
         let (shared, done) = (Arc::clone(team), done_in.clone());
-        fetchers.push(spawn(team, "fetcher", move |_| {
+        fetchers.push(spawn(team, Side::Futures.fetcher(), move |_| {
             supply::fetch_for_futures(&shared, &done, until_idle);
         })?);
     }
     if threads > 0 {
         // When it ends, the performers do, and then the completer.
-        fetchers.push(spawn(team, "fetcher", move |team| {
+        fetchers.push(spawn(team, Side::Threads.fetcher(), move |team| {
             supply::fetch_for_threads(team, &done_in, until_idle);
         })?);
     }

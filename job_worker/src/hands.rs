@@ -23,7 +23,7 @@ struct Held {
 }
 
 impl Held {
-    fn count(&mut self, side: Side, change: isize) {
+    fn adjust(&mut self, side: Side, change: isize) {
         if side == Side::Futures {
             self.futures = self.futures.saturating_add_signed(change);
         }
@@ -64,9 +64,9 @@ impl Hands {
     pub(crate) fn take(&self, id: i64, attempts: i32, side: Side) {
         let mut held = self.held();
         let before = held.jobs.insert(id, (attempts, side));
-        held.count(side, 1);
+        held.adjust(side, 1);
         if let Some((_, side)) = before {
-            held.count(side, -1);
+            held.adjust(side, -1);
         }
     }
 
@@ -77,7 +77,7 @@ impl Hands {
             && current == attempts
         {
             held.jobs.remove(&id);
-            held.count(side, -1);
+            held.adjust(side, -1);
         }
     }
 

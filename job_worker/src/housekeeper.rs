@@ -83,7 +83,7 @@ where
         }
         house.rescue(&chores);
         if reclaim.is_up() || team.hands.doubts() > 0 {
-            house.hand_back_lost_claims();
+            house.hand_back_unanswered_claims();
         }
         if lost.is_up() {
             house.drop_lost_futures();
@@ -232,7 +232,7 @@ where
     }
 
     /// Hands back jobs that this worker holds in the database only: the answer to their claim was lost.
-    fn hand_back_lost_claims(&mut self) {
+    fn hand_back_unanswered_claims(&mut self) {
         let team = self.team;
         let worker = team.pulse.worker();
         let Some(claiming) = team.hands.while_nobody_claims() else {
@@ -240,10 +240,10 @@ where
             return;
         };
         let doubts = team.hands.doubts();
-        let held = self.call("lost claims", |conn| housekeeping::held_by(conn, worker));
+        let held = self.call("unanswered claims", |conn| housekeeping::held_by(conn, worker));
         let lost = held.map(|held| team.hands.not_held(held));
         drop(claiming);
-        match lost.and_then(|lost| self.call("lost claims", |conn| release_all(conn, &lost))) {
+        match lost.and_then(|lost| self.call("unanswered claims", |conn| release_all(conn, &lost))) {
             Some(0) => team.hands.settle_doubts(doubts),
             Some(released) => {
                 log::warn!("gatun: handed back {released} jobs whose claim was not answered");

@@ -20,6 +20,16 @@ pub(crate) enum Side {
     Futures,
 }
 
+impl Side {
+    /// The name of its fetcher.
+    pub(crate) fn fetcher(self) -> &'static str {
+        match self {
+            Side::Threads => "fetcher",
+            Side::Futures => "async-fetcher",
+        }
+    }
+}
+
 /// What a fetcher claims, and what becomes of it.
 pub(crate) struct Supply<'a> {
     pub(crate) side: Side,

@@ -158,11 +158,13 @@ fn so_many_async_jobs_at_once_as_was_said_and_no_more() {
     Job::enqueue_all(conn, (0..100).map(|number| call(number.to_string()))).unwrap();
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let greatest = Arc::clone(&most);
+    // Ten must be here at once for any of them to go on.
+    let ten = Arc::new(tokio::sync::Barrier::new(10));
     let report = caller(&db, move |_, _| {
-        let (now, most) = (Arc::clone(&now), Arc::clone(&greatest));
+        let (now, most, ten) = (Arc::clone(&now), Arc::clone(&greatest), Arc::clone(&ten));
         async move {
             most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            ten.wait().await;
             now.fetch_sub(1, Ordering::SeqCst);
             Ok(json!(null))
         }
