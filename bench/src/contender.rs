@@ -32,7 +32,8 @@ pub fn main(args: &[&str]) -> Result<()> {
         Some("mysql") => verb::<diesel::MysqlConnection>(&url, args)?,
         #[cfg(feature = "sqlite")]
         Some("sqlite") => verb::<diesel::SqliteConnection>(url.trim_start_matches("sqlite:"), args)?,
-        _ => bail!("this build has no database for {url}"),
+        // Not the URL: it may hold a password.
+        _ => bail!("this build has no database for the scheme of DATABASE_URL"),
     };
     println!("{answer}");
     Ok(())

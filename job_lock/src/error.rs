@@ -99,7 +99,8 @@ pub enum LockError {
         renew_every: Duration,
     },
 
-    /// The session that had the slot has it no more: it was ended, or somebody has freed the lock in it.
+    /// The session that had the slot has it no more: it was ended, somebody has freed the lock in it, or it gave no answer in
+    /// time.
     #[error(
         "slot {number} of {namespace:?} was lost with its session: stop working on it, and claim another"
     )]
@@ -160,13 +161,14 @@ pub enum LockError {
     )]
     Nested(String),
 
-    /// No thread could be started that renews the lease or watches the leader. The closure did not run.
+    /// No thread could be started that renews the lease, watches the leader or asks about the slot. The closure did not run,
+    /// and what was taken was given back.
     #[error(
-        "no thread could be started for lease {name:?}, and its closure did not run: look at the limits on threads and \
-         memory: {reason}"
+        "no thread could be started for {name:?}, which was given back, and no closure ran: look at the limits on threads \
+         and memory: {reason}"
     )]
     NoThread {
-        /// The lock's name.
+        /// The lock's name, or the slots' namespace.
         name: String,
         /// What the operating system says.
         reason: String,

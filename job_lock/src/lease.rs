@@ -82,6 +82,10 @@ impl<M: Connect> Lease<M> {
     /// [`LockError::LeaseLost`], [`LockError::Nested`] inside a fenced transaction of the same thread, or the database's.
     pub fn renew(&self) -> Result<(), LockError> {
         let _inside = self.enter()?;
+        // No answer could change that, and a file may be too busy for one.
+        if self.claim.trust.is_lost_for_good() {
+            return Err(self.claim.lost());
+        }
         let (conn, renewed) = on_idle(&self.connections, self.take_idle(), |conn| self.claim.renew(conn));
         lock(&self.idle).extend(conn);
         if renewed? { Ok(()) } else { Err(self.claim.lost()) }

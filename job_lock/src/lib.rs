@@ -33,7 +33,7 @@
 //! | work of a second or so that writes to this database | [`Lock::synchronize`] | as long as its transaction | a connection |
 //! | one run of minutes or hours, such as an import | [`Lock::lease`] | until it ends, or one `ttl` after its process died | two connections, a thread |
 //! | a duty that some process must always have, such as a scheduler | [`Leader`] | for a term; another follows | the same, in each candidate one connection |
-//! | a fixed number of workers that divide the work by number | [`Slot`] | as long as its session | a connection for each worker |
+//! | a fixed number of workers that divide the work by number | [`Slot`] | as long as its session | a connection and a thread for each worker |
 //! | all rows of a big table, by workers that come and go | `Partition` of the crate `job_worker` | for one batch | a connection for each worker |
 //! | work that must be done even if this process dies now | a job of the crate `job_core` | – | a worker |
 //!
@@ -132,10 +132,12 @@
 //!
 //! # Threads
 //!
-//! The thread that renews a lease is the only one that this crate starts, and a leader has a second one that watches the
-//! first. It ends with the lease; only where its connection hangs, it is left to end when that does, since nothing can end
-//! a thread from outside. Where no thread can be started, the closure does not run. Nothing sleeps but who waits for a lock that has no queue: [`Wait::AtMost`], a lease, and
-//! everything on SQLite. It sleeps some milliseconds between two looks, with jitter and no transaction open.
+//! A lease has a thread that renews it, and a leader a second one that watches the first. A slot has one that asks
+//! whether its session still has it, or on SQLite, where it is a lease, renews it. Each ends with what it attends to; only
+//! where its connection hangs, it is left to end when that does, since nothing can end a thread from outside. Where no
+//! thread can be started, the closure does not run, and a slot is not claimed. Nothing sleeps but who waits for a lock that
+//! has no queue: [`Wait::AtMost`], a lease, and everything on SQLite. It sleeps some milliseconds between two looks, with
+//! jitter and no transaction open.
 //!
 //! # Where the ideas come from
 //!
@@ -145,13 +147,14 @@
 //!
 //! A talk of 2012 made a number of each worker: it takes the first free integer by an advisory lock, and works on the rows
 //! whose id leaves that remainder. Its flaws: the key was everybody's on that database, and the lock went with the session,
-//! silently, while the worker went on. Here a [`Slot`] has a namespace, and its transactions fail when the session is not
-//! the one that has the lock.
+//! silently, while the worker went on. Here a [`Slot`] has a namespace, it asks every heartbeat whether it is still held, and
+//! its transactions fail when the session is not the one that has the lock.
 //!
 //! [Diesel]: https://diesel.rs
 
 mod acquire;
 mod alone;
+mod attendant;
 mod backend;
 mod connect;
 mod create;
@@ -187,5 +190,5 @@ pub use lock::Lock;
 pub use locked::Locked;
 pub use options::LockOptions;
 pub use row::{LockRow, LockState};
-pub use slot::Slot;
+pub use slot::{Slot, SlotOptions};
 pub use wait::Wait;

@@ -1,25 +1,29 @@
 //! A worker is a number.
 
 mod claim;
+mod heart;
 mod hold;
+mod options;
 mod session;
 
-pub(crate) use hold::Hold;
+pub use options::SlotOptions;
+
+use hold::Hold;
 
 use crate::{Connect, LockError};
 use std::fmt;
-
-/// The most slots that a namespace can have, and the most bytes of its name.
-const MOST: u32 = 65_536;
-const MAX_BYTES: usize = 200;
 
 /// A number from 0 that no other process has in its namespace, for as long as this value lives: the first that was free.
 /// Worker 3 of 8 works on what is the 3rd eighth, and no row is worked on twice.
 ///
 /// A slot owns a connection. On PostgreSQL, MySQL and MariaDB it is a lock of that connection's session, and needs no
-/// table: it is free again as soon as the session ends, however that came. **The session can end without this process
-/// noticing.** So work in [`transaction`](Slot::transaction), which fails then, and call [`check`](Slot::check) between
-/// other work. On SQLite, which has no sessions, it is a lease of 15 seconds in the table `locks`, which a thread renews.
+/// table: it is free again as soon as the session ends, however that came. On SQLite, which has no sessions, it is a lease of
+/// 15 seconds in the table `locks`, which a thread renews.
+///
+/// **The session can end while this process does something else.** A thread asks the database every
+/// [heartbeat](SlotOptions::heartbeat) of 5 seconds whether the session still has the slot, unless the connection is in
+/// use. So work in [`transaction`](Slot::transaction), which fails after a loss, however short a time ago it was; and look at
+/// [`is_lost`](Slot::is_lost), which costs nothing, between other work, which may overlap with another's for a heartbeat.
 ///
 /// ```
 /// # #[cfg(feature = "sqlite")]
@@ -79,23 +83,15 @@ impl<M: Connect> Slot<M> {
     ///
     /// # Errors
     /// [`LockError::SharedSession`] behind a proxy; [`LockError::InvalidSlots`]; [`LockError::NoAnswer`];
-    /// [`LockError::NoConnection`], [`LockError::Refused`] or [`LockError::OpenTransaction`]; [`LockError::NoThread`] on
-    /// SQLite; or the database's.
+    /// [`LockError::NoConnection`], [`LockError::Refused`] or [`LockError::OpenTransaction`]; [`LockError::NoThread`], and
+    /// the slot is free again; or the database's.
     pub fn claim(connections: &M, namespace: &str, of: u32) -> Result<Option<Self>, LockError> {
-        let is_named = (1..=MAX_BYTES).contains(&namespace.len()) && !namespace.contains('\0');
-        if !is_named || !(1..=MOST).contains(&of) {
-            return Err(LockError::InvalidSlots {
-                namespace: namespace.chars().take(MAX_BYTES).collect(),
-                of,
-            });
-        }
-        let claimed = claim::claim(connections, namespace, of)?;
-        Ok(claimed.map(|(number, hold)| Self {
-            namespace: namespace.to_owned(),
-            number,
-            of,
-            hold,
-        }))
+        Self::on(connections, namespace, of).claim()
+    }
+
+    /// A slot to be claimed with options.
+    pub fn on(connections: &M, namespace: &str, of: u32) -> SlotOptions<M> {
+        SlotOptions::new(connections, namespace, of)
     }
 
     /// The number, from 0.
@@ -108,13 +104,41 @@ impl<M: Connect> Slot<M> {
         self.of
     }
 
-    /// Asks the database whether the slot is still this one's. Call it as often as the loss must be known.
+    /// Whether the slot is lost: a heartbeat found that its session has it no more, or got no answer in time; on SQLite
+    /// the lease is another's, or was not renewed for so long that it may be. It never changes back. It asks no database.
+    ///
+    /// ```
+    /// # #[cfg(feature = "sqlite")]
+    /// # fn main() -> Result<(), job_lock::LockError> {
+    /// # let db = job_test::sqlite::Db::new();
+    /// # let manager = std::sync::Arc::new(db.manager());
+    /// # let slot = job_lock::Slot::claim(&manager, "send-letters", 8)?.unwrap();
+    /// for _letter in ["a.pdf", "b.pdf"] {
+    ///     if slot.is_lost() {
+    ///         break; // another process may have the number by now
+    ///     }
+    ///     // ... what is not in this database ...
+    /// }
+    /// # Ok(())
+    /// # }
+    /// # #[cfg(not(feature = "sqlite"))]
+    /// # fn main() {}
+    /// ```
+    pub fn is_lost(&self) -> bool {
+        self.hold.is_lost()
+    }
+
+    /// Asks the database at once whether the slot is still this one's, as before an effect that takes long. It need not be
+    /// called otherwise: the database is asked in the background.
     ///
     /// # Errors
     /// [`LockError::SlotLost`]; it stays lost. Claim another.
     pub fn check(&mut self) -> Result<(), LockError> {
-        let is_held = self.hold.check(&self.namespace, self.number);
-        if is_held { Ok(()) } else { Err(self.lost()) }
+        if self.hold.check() {
+            Ok(())
+        } else {
+            Err(self.lost())
+        }
     }
 
     /// Runs `work` in a transaction, at READ COMMITTED, whose first statement proves that the slot is this one's. On
@@ -132,18 +156,12 @@ impl<M: Connect> Slot<M> {
     where
         E: From<LockError>,
     {
-        self.check_unlost()?;
-        match &mut self.hold {
-            Hold::Session(session) => session.transaction(&self.namespace, self.number, work),
-            Hold::Lease { lease, .. } => lease.transaction(work),
+        if self.is_lost() {
+            return Err(self.lost().into());
         }
-    }
-
-    fn check_unlost(&self) -> Result<(), LockError> {
-        if self.hold.is_known_lost() {
-            Err(self.lost())
-        } else {
-            Ok(())
+        match &self.hold {
+            Hold::Session(heart) => heart.session().transaction(work),
+            Hold::Lease { lease, .. } => lease.transaction(work),
         }
     }
 
@@ -152,12 +170,6 @@ impl<M: Connect> Slot<M> {
             namespace: self.namespace.clone(),
             number: self.number,
         }
-    }
-}
-
-impl<M: Connect> Drop for Slot<M> {
-    fn drop(&mut self) {
-        self.hold.free(&self.namespace, self.number);
     }
 }
 

@@ -3,6 +3,7 @@ use crate::sweep::jittered;
 use crate::{PartitionBackend, PartitionConnection, PartitionError};
 use diesel::connection::{CacheSize, Connection};
 use diesel::r2d2::ManageConnection;
+use job_db::without_secrets;
 use std::time::{Duration, Instant};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
@@ -54,7 +55,9 @@ where
     M: ManageConnection,
     M::Connection: PartitionConnection,
 {
-    let mut conn = manager.connect().map_err(|error| error.to_string())?;
+    let mut conn = manager
+        .connect()
+        .map_err(|error| without_secrets(&error.to_string()))?;
     conn.set_prepared_statement_cache_size(cache);
     Db::<M>::set_up(&mut conn).map_err(|error| error.to_string())?;
     Ok(conn)

@@ -1,7 +1,9 @@
-use anyhow::Context as _;
+use anyhow::anyhow;
 use diesel::connection::CacheSize;
-use diesel::r2d2::{ConnectionManager, CustomizeConnection, Error, ManageConnection, Pool, R2D2Connection};
-use job_core::{Connections, Database, JobConnection};
+use diesel::r2d2::{
+    ConnectionManager, CustomizeConnection, Error, HandleError, ManageConnection, Pool, R2D2Connection,
+};
+use job_core::{Connections, Database, JobConnection, without_secrets};
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
@@ -81,9 +83,8 @@ where
     C: JobConnection + R2D2Connection + 'static,
 {
     fn with(&self, work: &mut dyn FnMut(&mut dyn Any)) -> anyhow::Result<()> {
-        const NONE: &str = "no database connection for the job";
         match self {
-            JobPool::App(pool) => work(&mut *pool.get().context(NONE)?),
+            JobPool::App(pool) => work(&mut *pool.get().map_err(no_connection)?),
             JobPool::Own {
                 manager,
                 size,
@@ -94,10 +95,11 @@ where
                     Pool::builder()
                         .max_size(*size)
                         .min_idle(Some(0))
+                        .error_handler(Box::new(Masked))
                         .connection_customizer(Box::new(Prepare { pooler: *pooler }))
                         .build_unchecked(manager.clone())
                 });
-                let mut conn = pool.get().context(NONE)?;
+                let mut conn = pool.get().map_err(no_connection)?;
                 work(&mut *conn);
                 if !pooler {
                     // The next job must not work in it, and lose what it did.
@@ -106,6 +108,22 @@ where
             }
         }
         Ok(())
+    }
+}
+
+/// What a pool says repeats what the client library says of a URL.
+fn no_connection(error: impl ToString) -> anyhow::Error {
+    let shown = without_secrets(&error.to_string());
+    anyhow!("no database connection for the job: {shown}")
+}
+
+/// Logs why a pool has no connection, which the pool itself would do with all that a client library says.
+#[derive(Debug)]
+struct Masked;
+
+impl HandleError<Error> for Masked {
+    fn handle_error(&self, error: Error) {
+        log::warn!("gatun worker: {:#}", no_connection(error));
     }
 }
 

@@ -87,3 +87,10 @@ fn main() -> Result<()> {
         ),
     }
 }
+
+/// Whether user and password hold characters that must not stand there as they are.
+fn has_raw_password(url: &str) -> bool {
+    url.split_once("://")
+        .and_then(|(_, rest)| rest.rsplit_once('@'))
+        .is_some_and(|(user, _)| user.contains(['/', '?', '#', '@']))
+}

@@ -1,5 +1,5 @@
 use super::{Conn, SET_UP};
-use anyhow::Result;
+use anyhow::{Context as _, Result, bail};
 use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Text};
@@ -82,7 +82,14 @@ pub(crate) fn prove(url: &str) -> Result<Proof> {
 }
 
 fn connect(url: &str) -> Result<Conn> {
-    let mut conn = Conn::establish(url)?;
+    let mut conn = match Conn::establish(url) {
+        Ok(conn) => conn,
+        // A client library that takes a part of the password for the host or the port shows it in its error.
+        Err(_) if crate::has_raw_password(url) => bail!(
+            "cannot connect to the database of DATABASE_URL: write / ? # and @ in user and password as %2F %3F %23 and %40"
+        ),
+        Err(error) => return Err(error).context("cannot connect to the database of DATABASE_URL"),
+    };
     if !SET_UP.is_empty() {
         conn.batch_execute(SET_UP)?;
     }

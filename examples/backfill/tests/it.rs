@@ -44,3 +44,18 @@ fn each_row_is_done_once_on_mysql() {
 fn each_row_is_done_once_on_sqlite() {
     check(&backfill(job_test::sqlite::Db::empty().url()));
 }
+
+#[cfg(feature = "postgres")]
+#[test]
+fn a_url_that_is_not_understood_shows_no_password() {
+    let output = Command::new(env!("CARGO_BIN_EXE_backfill"))
+        .env("DATABASE_URL", "postgres://user:secret/@127.0.0.1/db")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("cannot connect to the database of DATABASE_URL"),
+        "{said}"
+    );
+    assert!(!said.contains("secret"), "{said}");
+}

@@ -6,6 +6,7 @@ use crate::backend::lease::{LeaseBackend, LeaseKey};
 use crate::wait::Patience;
 use crate::{LockConnection, LockError, create, owner};
 use diesel::result::QueryResult;
+use job_db::{Database, Fault};
 use std::time::Duration;
 
 /// One acquisition of a lease: what its holder and its keeper share.
@@ -52,10 +53,12 @@ impl Claim {
         let token = C::Db::at_once(conn, ttl, |conn| C::Db::lease(conn, name, &owner, ttl))
             .map_err(|error| LockError::taking::<C::Db>(error, name).explained(conn))?;
         let Some(token) = token else {
-            return Err(if in_transaction(conn, |conn| C::Db::exists(conn, name))? {
-                LockError::Busy(name.to_owned())
-            } else {
-                LockError::Unknown(name.to_owned())
+            return Err(match in_transaction(conn, |conn| C::Db::exists(conn, name)) {
+                Ok(true) => LockError::Busy(name.to_owned()),
+                Ok(false) => LockError::Unknown(name.to_owned()),
+                // So busy is an SQLite file that nobody may even read it.
+                Err(error) if C::Db::fault(&error) == Fault::Contended => LockError::Busy(name.to_owned()),
+                Err(error) => error.into(),
             });
         };
         Ok(Self {

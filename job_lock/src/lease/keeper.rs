@@ -1,22 +1,20 @@
 use super::claim::Claim;
+use crate::attendant::Attendant;
 use crate::connect::{connect, on_idle};
 use crate::{Connect, LockError};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
 
 /// How long to wait for the keeper where trust has ended already.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The thread that renews a lease and at last releases it, on a connection of its own. It is joined, unless its connection
-/// hangs: no thread can be ended from outside, and whoever holds the lease must not hang with it.
+/// The thread that renews a lease and at last releases it, on a connection of its own.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     claim: Arc<Claim>,
-    stop: Option<Sender<()>>,
-    done: Receiver<bool>,
-    thread: Option<JoinHandle<()>>,
+    thread: Attendant<bool>,
 }
 
 impl Keeper {
@@ -27,28 +25,18 @@ impl Keeper {
         conn: M::Conn,
         claim: Arc<Claim>,
     ) -> Result<Self, LockError> {
-        let (stop, is_stopped) = channel();
-        let (done, is_done) = channel();
-        let thread = thread::Builder::new().name("gatun-lease".into()).spawn({
+        let thread = Attendant::start("gatun-lease", {
             let (connections, claim) = (connections.clone(), claim.clone());
-            move || {
+            move |stop| {
                 let mut session = Session {
                     connections,
                     conn: Some(conn),
                 };
-                let released = keep(&claim, &mut session, &is_stopped);
-                // Before the answer, so that a pool has its connection back when the lease is over.
-                drop(session);
-                let _ = done.send(released);
+                keep(&claim, &mut session, stop)
             }
         });
         match thread {
-            Ok(thread) => Ok(Self {
-                claim,
-                stop: Some(stop),
-                done: is_done,
-                thread: Some(thread),
-            }),
+            Ok(thread) => Ok(Self { claim, thread }),
             Err(error) => {
                 // Its own connection went with the thread. If there is no other, the lease ends after its time to live.
                 if let Ok(mut conn) = connect(connections) {
@@ -65,28 +53,15 @@ impl Keeper {
     }
 
     fn end(&mut self) -> bool {
-        let Some(thread) = self.thread.take() else {
-            return false;
-        };
-        drop(self.stop.take());
         let patience = self.claim.trust.left().max(GRACE);
-        match self.done.recv_timeout(patience) {
-            Ok(released) => {
-                let _ = thread.join();
-                released
-            }
-            Err(RecvTimeoutError::Disconnected) => {
-                let _ = thread.join();
-                false
-            }
-            Err(RecvTimeoutError::Timeout) => {
-                log::warn!(
-                    "the connection of lease {:?} hangs: the lease is left to expire, and its thread to end with it",
-                    self.claim.name
-                );
-                false
-            }
+        let released = self.thread.end(patience);
+        if let Err(RecvTimeoutError::Timeout) = released {
+            log::warn!(
+                "the connection of lease {:?} hangs: the lease is left to expire, and its thread to end with it",
+                self.claim.name
+            );
         }
+        released.unwrap_or(false)
     }
 }
 

@@ -1,4 +1,6 @@
+use super::heart::Heart;
 use super::hold::Hold;
+use super::options::SlotOptions;
 use super::session::Session;
 use crate::alone::in_transaction;
 use crate::backend::slot::{SessionLock, SlotBackend, SlotKey};
@@ -10,25 +12,28 @@ use job_db::DbConnection;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where a slot is a lease.
-const TTL: Duration = Duration::from_secs(15);
+/// How long a slot lasts at least where it is a lease, since a file may be busy for long.
+const LEAST_TTL: Duration = Duration::from_secs(15);
+/// A shorter silence is none, however fast the heart beats.
+const LEAST_PATIENCE: Duration = Duration::from_secs(5);
 
 type Claimed<M> = Option<(u32, Hold<M>)>;
 
-pub(super) fn claim<M: Connect>(connections: &M, namespace: &str, of: u32) -> Result<Claimed<M>, LockError> {
+pub(super) fn claim<M: Connect>(options: &SlotOptions<M>) -> Result<Claimed<M>, LockError> {
     if <<M::Conn as DbConnection>::Db as SlotBackend>::HAS_SESSION_LOCKS {
-        claim_session(connections, namespace, of)
+        claim_session(options)
     } else {
-        claim_lease(connections, namespace, of)
+        claim_lease(options)
     }
 }
 
-fn claim_session<M: Connect>(connections: &M, namespace: &str, of: u32) -> Result<Claimed<M>, LockError> {
+fn claim_session<M: Connect>(options: &SlotOptions<M>) -> Result<Claimed<M>, LockError> {
+    let (connections, namespace) = (&options.connections, options.namespace.as_str());
     let mut conn = connect(connections)?;
     if is_shared(connections, &mut conn)? {
         return Err(LockError::SharedSession(namespace.to_owned()));
     }
-    for number in 0..of {
+    for number in 0..options.of {
         let key = SlotKey { namespace, number };
         let took = in_transaction(&mut conn, |conn| {
             <M::Conn as DbConnection>::Db::take_slot(conn, key)
@@ -36,7 +41,11 @@ fn claim_session<M: Connect>(connections: &M, namespace: &str, of: u32) -> Resul
         match took.map_err(|error| {
             LockError::taking::<<M::Conn as DbConnection>::Db>(error, namespace).explained(&mut conn)
         })? {
-            SessionLock::Taken => return Ok(Some((number, Hold::Session(Session::new(conn))))),
+            SessionLock::Taken => {
+                let session = Session::new(conn, key, options.heartbeat.max(LEAST_PATIENCE));
+                let heart = Heart::start(session, options.heartbeat)?;
+                return Ok(Some((number, Hold::Session(heart))));
+            }
             SessionLock::Held => {}
             SessionLock::Unanswered => return Err(LockError::NoAnswer(namespace.to_owned())),
         }
@@ -65,15 +74,18 @@ fn session<C: LockConnection>(conn: &mut C) -> QueryResult<i64> {
     in_transaction(conn, C::Db::session)
 }
 
-fn claim_lease<M: Connect>(connections: &M, namespace: &str, of: u32) -> Result<Claimed<M>, LockError> {
+fn claim_lease<M: Connect>(options: &SlotOptions<M>) -> Result<Claimed<M>, LockError> {
+    let (connections, namespace) = (&options.connections, options.namespace.as_str());
+    let ttl = LEAST_TTL.max(3 * options.heartbeat);
     let mut conn = connect(connections)?;
-    for number in 0..of {
+    for number in 0..options.of {
         // Long enough for the writers who are in the way of any lock there.
         let wait = Wait::AtMost(Duration::from_millis(200));
-        let options = LeaseOptions::new(&format!("slot/{namespace}/{number}"), TTL)
+        let lease = LeaseOptions::new(&format!("slot/{namespace}/{number}"), ttl)
+            .renew_every(options.heartbeat)
             .create_missing()
             .wait(wait);
-        match Claim::acquire(&options, &mut conn) {
+        match Claim::acquire(&lease, &mut conn) {
             Ok(claim) => {
                 let claim = Arc::new(claim.for_slot(namespace, number));
                 let keeper = Keeper::start(connections, conn, claim.clone())?;

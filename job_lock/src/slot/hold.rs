@@ -1,38 +1,37 @@
-use super::session::Session;
+use super::heart::Heart;
 use crate::lease::Keeper;
 use crate::{Connect, Lease};
 
-/// By what a slot is held.
+/// By what a slot is held. Dropped, it is free.
 pub(crate) enum Hold<M: Connect> {
-    Session(Session<M::Conn>),
+    Session(Heart<M::Conn>),
     Lease { lease: Lease<M>, _keeper: Keeper },
 }
 
 impl<M: Connect> Hold<M> {
     /// Asks the database.
-    pub(super) fn check(&mut self, namespace: &str, number: u32) -> bool {
+    pub(super) fn check(&self) -> bool {
         match self {
-            Self::Session(session) => session.check(namespace, number),
+            Self::Session(heart) => heart.session().check(),
             Self::Lease { lease, .. } => {
                 // A renewal that finds the file busy says nothing; the lease knows until when it may be trusted.
                 let _ = lease.renew();
-                !lease.is_lost()
+                !self.is_lost()
             }
         }
     }
 
-    pub(super) fn is_known_lost(&self) -> bool {
+    /// It never changes back.
+    pub(super) fn is_lost(&self) -> bool {
         match self {
-            Self::Session(session) => session.is_lost(),
-            Self::Lease { lease, .. } => lease.check().is_err(),
-        }
-    }
-
-    pub(super) fn free(&mut self, namespace: &str, number: u32) {
-        match self {
-            Self::Session(session) => session.free(namespace, number),
-            // The keeper frees it when it goes.
-            Self::Lease { .. } => {}
+            Self::Session(heart) => heart.session().is_lost(),
+            Self::Lease { lease, .. } => {
+                let is_lost = lease.is_lost();
+                if is_lost {
+                    lease.concede();
+                }
+                is_lost
+            }
         }
     }
 }

@@ -136,6 +136,22 @@ fn no_busy_timeout_is_needed() {
     assert_eq!(db.count("SELECT token FROM locks"), 100);
 }
 
+/// As while a connection that was the last one is closed.
+#[test]
+fn a_file_that_nobody_may_read_is_busy() {
+    let db = Db::new();
+    let conn = &mut db.connect();
+    Lock::create(conn, "a").unwrap();
+    conn.batch_execute("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE")
+        .unwrap();
+    let leased = Lock::lease_on("a", std::time::Duration::from_secs(60))
+        .wait(job_lock::Wait::No)
+        .hold(&Arc::new(db.manager()), |_| -> Result<(), LockError> {
+            panic!("ran")
+        });
+    assert!(matches!(leased, Err(LockError::Busy(_))), "{leased:?}");
+}
+
 pub(super) fn open(url: &str) -> Conn {
     Conn::establish(url).unwrap()
 }

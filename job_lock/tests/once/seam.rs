@@ -80,11 +80,12 @@ fn with(words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn only_the_keeper_and_the_watcher_are_threads() {
+fn only_the_keeper_the_heart_and_the_watcher_are_threads() {
     assert_eq!(
         with(&["spawn(", "spawn_scoped("]),
-        ["leader/reign.rs", "lease/keeper.rs"]
+        ["attendant.rs", "leader/reign.rs"]
     );
+    assert_eq!(with(&["Attendant::start("]), ["lease/keeper.rs", "slot/heart.rs"]);
 }
 
 /// Machines may disagree about the time by minutes or years: a wall clock is read to find out that the machine has slept, in

@@ -48,7 +48,7 @@ fn a_deposed_leader_is_told_at_once_and_its_fenced_transactions_fail() {
     let db = db_with(&["a"]);
     let stop = AtomicBool::new(false);
     let (lost, is_lost) = channel();
-    Leader::new(&manager(&db), "a", Duration::from_secs(20))
+    Leader::new(&manager(&db), "a", Duration::from_secs(5))
         .renew_every(Duration::from_millis(20))
         .on_loss(move |token| lost.send(token).unwrap())
         .run(

@@ -26,6 +26,7 @@ mod child; // other processes, for kills
 mod kills; // holders that are killed, suspended, cut off
 mod leaders;
 mod leases;
+mod losses; // of slots, while their holders do nothing
 mod slots;
 
 mod support; // holders in other threads, a counter that is not atomic

@@ -1,6 +1,7 @@
 use super::items::{ALL, Item, assert_complete, insert, items, key, mark, partition};
 use super::{Conn, Db, PLACEHOLDER, UUID, literal};
 use diesel::connection::SimpleConnection;
+use diesel::r2d2::ConnectionManager;
 use job_partition::{Failures, Key, Partition, PartitionError};
 
 #[track_caller]
@@ -152,4 +153,22 @@ fn a_pending_row_without_a_key_is_named() {
 
 fn insert_null(conn: &mut Conn) -> diesel::QueryResult<()> {
     conn.batch_execute("INSERT INTO items (id, name) VALUES (NULL, 'late')")
+}
+
+#[test]
+fn no_error_repeats_a_connection_string() {
+    for url in [
+        "postgres://user:secret@127.0.0.1:no-port/db",
+        "postgres//user:secret@127.0.0.1/db",
+        "mysql://user:secret@127.0.0.1:no-port/db",
+        "nowhere/user:secret@127.0.0.1",
+    ] {
+        let work = |_: &[Item], _: &mut Conn| -> anyhow::Result<()> { unreachable!("nothing can be done") };
+        let error = partition(Key::Integer)
+            .run(&ConnectionManager::new(url), work)
+            .unwrap_err();
+        assert!(matches!(error, PartitionError::Connect(_)), "{error}");
+        let shown = format!("{error} {error:?}");
+        assert!(!shown.contains("secret"), "{shown}");
+    }
 }

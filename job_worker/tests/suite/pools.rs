@@ -2,8 +2,11 @@
 
 use super::stage::{Stage, step, worker};
 use super::{Conn, Db};
+use diesel::r2d2::{ConnectionManager, Pool};
 use job_core::{Job, Run, now};
 use serde_json::{Value, json};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 fn ask(_: &str, run: &Run<'_, Stage>) -> anyhow::Result<Value> {
     run.connection(|conn: &mut Conn| Ok(now(conn).map(|_| ())?))?;
@@ -47,4 +50,24 @@ fn jobs_that_ask_for_no_connection_need_none() {
     assert_eq!(report.completed, 50);
     drop(held);
     db.assert_invariants();
+}
+
+#[test]
+fn a_job_that_gets_no_connection_is_not_told_the_password() {
+    let db = Db::new();
+    step("ask").enqueue(&mut db.connect()).unwrap();
+    let pool = Pool::builder()
+        .connection_timeout(Duration::from_millis(100))
+        .build_unchecked(ConnectionManager::<Conn>::new("postgres//user:secret@nowhere/db"));
+    let (tell, told) = channel();
+    worker(&db, move |name, run| {
+        tell.send(ask(name, run).unwrap_err()).unwrap();
+        Ok(json!(null))
+    })
+    .pool(pool)
+    .run_until_idle()
+    .unwrap();
+    let error = format!("{:?}", told.recv().unwrap());
+    assert!(error.contains("no database connection for the job"), "{error}");
+    assert!(!error.contains("secret"), "{error}");
 }
