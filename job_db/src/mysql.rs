@@ -86,9 +86,11 @@ impl Database for Mysql {
              SET SESSION innodb_lock_wait_timeout = {seconds}"
         ))?;
         let version: String = ServerVersion {}.get_result(conn)?;
-        // MySQL has a time limit for SELECT only.
+        // MySQL has a time limit for SELECT only, and none for a transaction that a suspended process has left open.
         let limit = match product(&version).0 {
-            "MariaDB" => format!("SET SESSION max_statement_time = {seconds}"),
+            "MariaDB" => {
+                format!("SET SESSION max_statement_time = {seconds}, idle_transaction_timeout = {seconds}")
+            }
             _ => format!("SET SESSION max_execution_time = {}", seconds * 1000),
         };
         conn.batch_execute(&limit)

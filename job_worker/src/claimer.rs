@@ -148,7 +148,9 @@ where
 
     /// Whether nothing is in hand that could enqueue or come back, and nothing is due.
     pub(crate) fn is_quiet(&mut self) -> bool {
-        if self.team.hands.count() > 0 || self.team.hands.doubts() > 0 {
+        let hands = &self.team.hands;
+        // The jobs of a claim that is on its way are in nobody's hands yet.
+        if hands.count() > 0 || hands.doubts() > 0 || hands.while_nobody_claims().is_none() {
             return false;
         }
         // What somebody else promotes just now is not ours to promote, but still due.

@@ -1,11 +1,11 @@
 //! The threads of a worker: how they start, and in which order they end.
 
+use crate::futures::Futures;
 use crate::heart::beat;
 use crate::report::{Report, add};
 use crate::session::Session;
 use crate::stop::Level;
-use crate::supply::Bell;
-use crate::supply::Side;
+use crate::supply::{Bell, Side};
 use crate::team::Team;
 use crate::{WorkerError, completer, housekeeper, listener, performer, supply};
 use crossbeam_channel::unbounded;
@@ -90,6 +90,9 @@ where
     );
     match *team.panicked.lock().unwrap_or_else(PoisonError::into_inner) {
         Some(thread) => Err(WorkerError::Panicked(thread)),
+        None if team.futures.as_ref().is_some_and(Futures::have_ended) => {
+            Err(WorkerError::Runtime("has ended"))
+        }
         None => Ok(team.tally.report(abandoned)),
     }
 }

@@ -26,6 +26,11 @@ pub enum WorkerError {
     /// There is nothing to perform async jobs with: the option that says so.
     #[error("{0}(0) can perform nothing: choose at least 1")]
     NoAsync(&'static str),
+    /// The runtime that the app gave performs no jobs: what is wrong with it.
+    #[error(
+        "the runtime given to Worker::runtime {0}: make it by new_multi_thread() and enable_all(), and keep it until the worker has ended"
+    )]
+    Runtime(&'static str),
     /// The options contradict each other.
     #[error("rescue_after must be at least three times heartbeat, or live workers would be taken for dead")]
     RescueTooSoon,

@@ -11,6 +11,7 @@ mod setup;
 
 use crate::completer::Done;
 use crate::registry::unknown;
+use crate::stop::Level;
 use crate::team::Team;
 use crossbeam_channel::Sender;
 use diesel::r2d2::R2D2Connection;
@@ -39,6 +40,8 @@ pub(crate) struct Futures<X> {
     runtime: Mutex<Option<Runtime>>,
     /// Whether what still runs is left to rescue.
     giving_up: AtomicBool,
+    /// Whether the app's runtime ended before the worker.
+    ended: AtomicBool,
 }
 
 impl<X> Futures<X> {
@@ -58,6 +61,7 @@ impl<X> Futures<X> {
             handle,
             runtime: Mutex::new(runtime),
             giving_up: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
         }
     }
 
@@ -99,6 +103,11 @@ impl<X> Futures<X> {
         self.room.is_awaited()
     }
 
+    /// Whether the app's runtime ended before the worker.
+    pub(crate) fn have_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
     fn shut_down(&self) {
         let runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(runtime) = runtime {
@@ -134,16 +143,26 @@ where
             outcome: Some(Done::Unstarted(job.ticket.clone())),
             ticket: job.ticket.clone(),
         };
-        let task = futures.handle.spawn(perform(job, run, end));
+        let polled = Arc::new(AtomicBool::new(false));
+        let task = futures.handle.spawn(perform(job, run, end, Arc::clone(&polled)));
+        if task.is_finished()
+            && !polled.load(Ordering::Acquire)
+            && !futures.ended.swap(true, Ordering::AcqRel)
+        {
+            // Else it would be claimed and handed back for ever.
+            log::error!("gatun: the runtime of the async jobs has ended; the worker stops");
+            team.stop.raise_to(Level::Stopping);
+        }
         futures.running.started(attempt, task.abort_handle());
     }
 }
 
-async fn perform<C, X>(job: ClaimedJob, run: RunAsync<X>, mut end: End<C, X>)
+async fn perform<C, X>(job: ClaimedJob, run: RunAsync<X>, mut end: End<C, X>, polled: Arc<AtomicBool>)
 where
     C: JobConnection + R2D2Connection + 'static,
     X: Send + Sync + 'static,
 {
+    polled.store(true, Ordering::Release);
     if !end.may_start() {
         return;
     }

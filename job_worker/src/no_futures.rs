@@ -51,6 +51,10 @@ impl<X> Futures<X> {
         match self.0 {}
     }
 
+    pub(crate) fn have_ended(&self) -> bool {
+        match self.0 {}
+    }
+
     pub(crate) fn is_waiting_for_room(&self) -> bool {
         match self.0 {}
     }

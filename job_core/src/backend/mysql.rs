@@ -16,11 +16,7 @@ use job_db::Database;
 use serde_json::json;
 
 portable_statements!(Mysql);
-row_by_row_statements!(
-    Mysql,
-    "ORDER BY queue, priority, job_id LIMIT ",
-    " FOR UPDATE SKIP LOCKED"
-);
+row_by_row_statements!(Mysql, "ORDER BY job_id LIMIT ", " FOR UPDATE SKIP LOCKED");
 row_by_row_functions!(Mysql);
 
 /// MariaDB cannot lock the rows of one table only; here all lock in the order of the ids.

@@ -2,9 +2,11 @@
 
 use super::super::suite::support::{any, claimed, register, status};
 use super::{Conn, Db, IMPATIENT, PAST};
+use diesel::Connection;
 use diesel::connection::SimpleConnection;
 use job_core::housekeeping::{promote, prune, rescue};
 use job_core::{Job, Status, WorkerRow};
+use job_db::Database;
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -72,5 +74,33 @@ fn a_job_that_a_ghost_has_locked_keeps_no_other_from_being_rescued() {
     ghost.batch_execute("ROLLBACK").unwrap();
     assert_eq!(rescue(conn, 100).unwrap(), [ids[1]]);
     assert_eq!(Job::counts(conn).unwrap().of(Status::Scheduled), 5);
+    db.assert_invariants();
+}
+
+/// A claim that is open locks what it takes, and not the lane.
+#[test]
+fn a_claim_that_is_not_committed_leaves_the_rest_to_others() {
+    let db = Db::new();
+    let conn = &mut db.connect();
+    let worker = register(conn);
+    Job::enqueue_all(conn, (0..200).map(|_| any())).unwrap();
+    let request = |limit| job_core::ClaimRequest {
+        worker: worker.id,
+        queue: "default",
+        priority: 0,
+        after: 0,
+        kinds: &worker.kinds,
+        limit,
+    };
+    let other = &mut db.connect();
+    for conn in [&mut *conn, &mut *other] {
+        <Conn as job_db::DbConnection>::Db::prepare_session(conn, HOUR).unwrap();
+    }
+    conn.transaction(|conn| {
+        assert_eq!(job_core::claim_inside(conn, &request(10)).unwrap().len(), 10);
+        assert_eq!(job_core::claim(other, &request(190)).unwrap().len(), 190);
+        diesel::QueryResult::Ok(())
+    })
+    .unwrap();
     db.assert_invariants();
 }

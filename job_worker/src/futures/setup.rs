@@ -5,20 +5,27 @@ use super::{Futures, Host};
 use crate::connections::JobPool;
 use crate::registry::Registry;
 use crate::{Worker, WorkerError};
+use crossbeam_channel::{RecvTimeoutError, bounded};
 use diesel::r2d2::R2D2Connection;
 use job_core::{JobConnection, PerformAsync};
 use std::collections::HashMap;
 use std::num::NonZero;
+use std::panic::catch_unwind;
 use std::sync::Arc;
 use std::thread::available_parallelism;
-use tokio::runtime::{Builder, Handle, Runtime};
+use std::time::Duration;
+use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 use tokio::sync::watch;
+use tokio::time::sleep;
 
 /// How many jobs at once, if nobody says: each may hold a socket, and a process may usually open 1,024 files.
 const JOBS: usize = 500;
 
 /// The most threads of the worker's own runtime, if nobody says.
 const MOST_THREADS: usize = 4;
+
+/// How long the app's runtime has to start a first task.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The async kinds that a worker knows, and the runtime that it is to use.
 pub(crate) struct Setup<X> {
@@ -78,7 +85,10 @@ impl<X: Send + Sync + 'static> Setup<X> {
             return Ok(None);
         }
         let (handle, own) = match self.runtime {
-            Some(handle) => (handle, None),
+            Some(handle) => {
+                try_out(&handle)?;
+                (handle, None)
+            }
             None => {
                 let runtime = runtime(self.threads)?;
                 (runtime.handle().clone(), Some(runtime))
@@ -93,6 +103,25 @@ impl<X: Send + Sync + 'static> Setup<X> {
             stopping,
             (handle, own),
         )))
+    }
+}
+
+/// Whether a runtime performs what it is given, timers included; else each job would find that out for itself.
+fn try_out(handle: &Handle) -> Result<(), WorkerError> {
+    if handle.runtime_flavor() == RuntimeFlavor::CurrentThread {
+        return Err(WorkerError::Runtime("has no threads of its own"));
+    }
+    let (tell, told) = bounded(1);
+    handle.spawn(async move {
+        // Where there are no timers, this panics.
+        let has_timers = catch_unwind(|| drop(sleep(Duration::ZERO))).is_ok();
+        let _ = tell.send(has_timers);
+    });
+    match told.recv_timeout(PATIENCE) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(WorkerError::Runtime("has no timers")),
+        Err(RecvTimeoutError::Disconnected) => Err(WorkerError::Runtime("has ended")),
+        Err(RecvTimeoutError::Timeout) => Err(WorkerError::Runtime("is too busy to start a task")),
     }
 }
 
@@ -132,7 +161,7 @@ where
     }
 
     /// A runtime of the app's in place of the worker's own, for the async jobs. It must have timers (`enable_all`), threads
-    /// of its own (the flavour `multi_thread`), and outlive the worker.
+    /// of its own (the flavour `multi_thread`), and outlive the worker; the worker ends with [`WorkerError::Runtime`] if not.
     ///
     /// [`run`](Self::run) blocks: within an async program call it in a thread, or in `spawn_blocking`.
     pub fn runtime(mut self, handle: Handle) -> Self {

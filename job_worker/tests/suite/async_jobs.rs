@@ -202,6 +202,47 @@ fn a_worker_may_use_a_runtime_of_the_apps() {
 }
 
 #[test]
+fn a_runtime_that_performs_no_jobs_is_refused() {
+    let db = Db::new();
+    let refusal = |runtime: &tokio::runtime::Runtime| {
+        let worker = caller(&db, |_, _| async { Ok(json!(null)) }).runtime(runtime.handle().clone());
+        worker.run_until_idle().unwrap_err().to_string()
+    };
+    let alone = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    assert!(refusal(&alone).contains("has no threads of its own"));
+    let timeless = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .build()
+        .unwrap();
+    assert!(refusal(&timeless).contains("has no timers"));
+    assert_eq!(db.count("SELECT count(*) FROM workers"), 0);
+}
+
+#[test]
+fn a_runtime_that_ends_before_the_worker_ends_the_worker() {
+    let db = Db::new();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let worker = caller(&db, |_, _| async { Ok(json!(null)) }).runtime(runtime.handle().clone());
+    let conn = &mut db.connect();
+    let first = call("while it lives").enqueue(conn).unwrap().id;
+    let thread = std::thread::spawn(move || worker.run());
+    super::stage::await_status(&db, first, Status::Completed);
+    runtime.shutdown_background();
+    let late = call("afterwards").enqueue(conn).unwrap().id;
+    let error = thread.join().unwrap().unwrap_err();
+    assert!(error.to_string().contains("has ended"), "{error}");
+    assert_eq!(find(&db, late).status(), Status::New);
+    db.assert_invariants();
+}
+
+#[test]
 fn what_could_perform_no_async_job_is_refused() {
     let db = Db::new();
     let worker = || caller(&db, |_, _| async { Ok(json!(null)) });
