@@ -142,7 +142,8 @@ impl NewJob {
 
     /// Lets only one job with this key, 1 to 255 bytes, be waiting or performed at a time, whatever its kind and queue.
     /// Enqueueing another gives the existing one. If the key is held by a transaction that has not ended, enqueueing
-    /// waits for its end.
+    /// waits for its end. On MySQL and MariaDB, a transaction that has enqueued a duplicate of a job that is being performed holds
+    /// up its worker, as [`Job::cancel`] does.
     pub fn unique(mut self, key: impl Into<String>) -> Self {
         self.unique_key = Some(key.into());
         self

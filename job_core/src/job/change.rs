@@ -29,6 +29,9 @@ impl Job {
     /// # }
     /// ```
     ///
+    /// In a transaction it locks the job until the commit. If the job is being performed and ends meanwhile, its worker waits
+    /// for that commit with all outcomes that it has to record: do nothing slow between the two.
+    ///
     /// # Errors
     /// [`JobError::WrongStatus`] where it has ended.
     pub fn cancel<C: JobConnection>(conn: &mut C, id: i64, reason: &str) -> Result<(), JobError> {
