@@ -59,6 +59,17 @@ pub trait Database: Backend + sealed::Sealed + Sized + 'static {
     where
         C: LoadConnection<Backend = Self>;
 
+    /// Whether [`limit_lock_waits`](Self::limit_lock_waits) does so.
+    const LIMITS_LOCK_WAITS: bool;
+
+    /// Lets a session of Gatun's own wait for a row's lock for so long at most.
+    fn limit_lock_waits<C>(_conn: &mut C, _limit: Duration) -> QueryResult<()>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Ok(())
+    }
+
     /// The same for one transaction, which runs behind a proxy that pools transactions: what is set on a session there stays
     /// with the server's session, which others get next.
     fn prepare_transaction<C>(_conn: &mut C, _statement_timeout: Duration) -> QueryResult<()>

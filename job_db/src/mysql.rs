@@ -96,6 +96,8 @@ impl Database for Mysql {
         conn.batch_execute(&limit)
     }
 
+    const LIMITS_LOCK_WAITS: bool = false;
+
     fn write_transaction<C, T, E>(conn: &mut C, work: impl FnOnce(&mut C) -> Result<T, E>) -> Result<T, E>
     where
         C: LoadConnection<Backend = Self>,

@@ -100,6 +100,15 @@ impl Database for Pg {
         ))
     }
 
+    const LIMITS_LOCK_WAITS: bool = true;
+
+    fn limit_lock_waits<C>(conn: &mut C, limit: Duration) -> QueryResult<()>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        conn.batch_execute(&format!("SET lock_timeout = {}", limit.as_millis().max(1)))
+    }
+
     fn end_forgotten_transaction<C>(conn: &mut C)
     where
         C: LoadConnection<Backend = Self>,

@@ -114,6 +114,8 @@ impl Database for Sqlite {
         ))
     }
 
+    const LIMITS_LOCK_WAITS: bool = false;
+
     fn prepare_shared<C>(conn: &mut C) -> QueryResult<()>
     where
         C: LoadConnection<Backend = Self>,

@@ -1,10 +1,11 @@
 use crate::hands::Hands;
+use crate::held::{Held, PATIENCE, Tried, is_held};
 use crate::report::{Tally, add};
 use crate::session::Session;
 use crate::stop::Level;
 use crate::successes::{Success, Successes};
 use crate::team::Team;
-use crossbeam_channel::{Receiver, RecvTimeoutError};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use diesel::r2d2::R2D2Connection;
 use job_core::{JobConnection, JobError, JsonText, Outcome, Status, Ticket, release_all};
 use std::sync::atomic::Ordering;
@@ -33,12 +34,14 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// Records outcomes until every performer has ended, or until there are none while the worker ends without some of them. It
 /// flushes at once what has gathered while it recorded the last ones.
-pub(crate) fn record_all<C, X>(team: &Team<C, X>, done: &Receiver<Done>)
+/// What is held up by somebody's lock goes to `held`.
+pub(crate) fn record_all<C, X>(team: &Team<C, X>, done: &Receiver<Done>, held: &Sender<Held>)
 where
     C: JobConnection + R2D2Connection + 'static,
     X: Send + Sync + 'static,
 {
-    let (mut session, hands, tally) = (team.session("completer", Level::Now), &team.hands, &team.tally);
+    let (hands, tally) = (&team.hands, &team.tally);
+    let mut session = team.session("completer", Level::Now).with_patience(PATIENCE);
     loop {
         let first = match done.recv_timeout(LOOK) {
             Ok(first) => first,
@@ -73,11 +76,18 @@ where
                 || bytes >= MOST_BYTES;
             next = if full { None } else { done.try_recv().ok() };
         }
-        record_successes(&mut session, &completions, hands, tally);
-        record_successes(&mut session, &discards, hands, tally);
+        record_successes(&mut session, &completions, held, hands, tally);
+        record_successes(&mut session, &discards, held, hands, tally);
         let scheduled = !others.is_empty();
         for (ticket, kind, outcome) in others {
-            record_one(&mut session, &ticket, &kind, &outcome, hands, tally);
+            let one = Held {
+                ticket,
+                kind,
+                outcome,
+            };
+            if let Tried::Held = one.record(&mut session, hands, tally) {
+                let _ = held.send(one);
+            }
         }
         if scheduled {
             team.call_housekeeper();
@@ -87,8 +97,13 @@ where
     }
 }
 
-fn record_successes<C, S>(session: &mut Session<C>, successes: &Successes<S>, hands: &Hands, tally: &Tally)
-where
+fn record_successes<C, S>(
+    session: &mut Session<C>,
+    successes: &Successes<S>,
+    held: &Sender<Held>,
+    hands: &Hands,
+    tally: &Tally,
+) where
     C: JobConnection + R2D2Connection + 'static,
     S: Success,
 {
@@ -100,12 +115,22 @@ where
     {
         let (batch_kinds, rest) = kinds.split_at(batch.len());
         kinds = rest;
-        match session.run(|conn| S::record_all(conn, batch[0].ticket().worker, batch)) {
+        match session.run_unless_held(|conn| S::record_all(conn, batch[0].ticket().worker, batch)) {
             Some(Ok(recorded)) => {
                 add(&tally.completed, recorded.len());
                 refuse(batch.len() - recorded.len(), tally);
                 for job in batch {
                     hands.put_down(job.ticket().job_id, job.ticket().attempts);
+                }
+            }
+            Some(Err(error)) if is_held::<C>(&error) => {
+                for (job, kind) in batch.iter().zip(batch_kinds) {
+                    // Its receiver ends after the sender.
+                    let _ = held.send(Held {
+                        ticket: job.ticket().clone(),
+                        kind: kind.clone(),
+                        outcome: job.outcome(),
+                    });
                 }
             }
             Some(Err(error)) => {
@@ -123,7 +148,7 @@ where
 
 /// Records one outcome, however often it takes: a database that is read-only for a while, or full, takes it later. One that
 /// the database never takes, while it takes others, is recorded as a failure with that reason.
-fn record_one<C>(
+pub(crate) fn record_one<C>(
     session: &mut Session<C>,
     ticket: &Ticket,
     kind: &str,
@@ -151,6 +176,18 @@ fn record_one<C>(
         }
     });
     let Some(recorded) = insisted else { return };
+    account(recorded, ticket, kind, outcome, hands, tally);
+}
+
+/// Accounts for an outcome that was recorded, and gave this status; or that others had seen to.
+pub(crate) fn account(
+    recorded: Option<Status>,
+    ticket: &Ticket,
+    kind: &str,
+    outcome: &Outcome,
+    hands: &Hands,
+    tally: &Tally,
+) {
     hands.put_down(ticket.job_id, ticket.attempts);
     match recorded {
         Some(Status::Completed) => add(&tally.completed, 1),

@@ -7,7 +7,7 @@ use crate::session::Session;
 use crate::stop::Level;
 use crate::supply::{Bell, Side};
 use crate::team::Team;
-use crate::{WorkerError, completer, housekeeper, listener, performer, supply};
+use crate::{WorkerError, completer, held, housekeeper, listener, performer, supply};
 use crossbeam_channel::unbounded;
 use diesel::r2d2::R2D2Connection;
 use job_core::{JobConnection, WorkerRow, housekeeping, release_all};
@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(5);
 
 struct Crew {
     heart: JoinHandle<()>,
-    completer: JoinHandle<()>,
+    completers: Vec<JoinHandle<()>>,
     performers: Vec<JoinHandle<()>>,
     fetchers: Vec<JoinHandle<()>>,
     others: Vec<JoinHandle<()>>,
@@ -68,7 +68,7 @@ where
     await_end(team, || have_ended(&crew.fetchers), last, LAST_FLUSH);
     team.flushing.store(true, Ordering::Release);
     let flushed = if in_time { deadline.max(last) } else { last };
-    await_end(team, || crew.completer.is_finished(), flushed, LAST_FLUSH);
+    await_end(team, || have_ended(&crew.completers), flushed, LAST_FLUSH);
     // A future that does not let go of its thread cannot be dropped, and ends with the process.
     await_end(team, || team.has_no_futures(), last, LAST_FLUSH);
     let abandoned = team.hands.count();
@@ -114,9 +114,16 @@ where
         beat(&mut session, &team.pulse, &row, team.options.heartbeat, &team.end);
         leave(&mut session, team);
     })?;
-    let completer = spawn(team, "completer", move |team| {
-        completer::record_all(team, &done_out)
-    })?;
+    let (held_in, held_out) = unbounded();
+    let completers = vec![
+        spawn(team, "completer", move |team| {
+            completer::record_all(team, &done_out, &held_in);
+        })?,
+        // It ends after the other, and opens its connection when it is needed.
+        spawn(team, "held-completer", move |team| {
+            held::record_held(team, &held_out);
+        })?,
+    ];
     // For async jobs only, none are needed.
     let threads = if team.registry.kinds().is_empty() {
         0
@@ -148,7 +155,7 @@ where
     }
     Ok(Crew {
         heart,
-        completer,
+        completers,
         performers,
         fetchers,
         others,

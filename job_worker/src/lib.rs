@@ -132,6 +132,7 @@ mod futures;
 mod futures;
 mod hands;
 mod heart;
+mod held;
 mod housekeeper;
 mod lanes;
 mod listener;

@@ -25,6 +25,8 @@ pub(crate) struct Session<C: R2D2Connection + 'static> {
     stop: StopHandle,
     /// When to try no more.
     until: Level,
+    /// How long to wait for a row that somebody else holds, where that is less than the time limit of a statement.
+    patience: Option<Duration>,
     conn: Option<C>,
     /// Counts the connections opened: for what must be done once on each.
     generation: u64,
@@ -47,8 +49,17 @@ where
             pooler: options.pooler,
             stop,
             until,
+            patience: None,
             conn: None,
             generation: 0,
+        }
+    }
+
+    /// The same that waits for rows that others hold for so long only.
+    pub(crate) fn with_patience(self, patience: Duration) -> Self {
+        Session {
+            patience: Some(patience),
+            ..self
         }
     }
 
@@ -65,6 +76,9 @@ where
                 conn.set_prepared_statement_cache_size(CacheSize::Disabled);
             } else {
                 <C::Db as Database>::prepare_session(&mut conn, self.statement_timeout)?;
+                if let Some(patience) = self.patience {
+                    <C::Db as Database>::limit_lock_waits(&mut conn, patience)?;
+                }
             }
             self.generation += 1;
             self.conn = Some(conn);
@@ -140,7 +154,27 @@ where
     /// Calls `work` until it succeeds or fails by a fault of its own. `None` where the worker must stop.
     pub(crate) fn run<T>(
         &mut self,
+        work: impl FnMut(&mut C) -> Result<T, JobError>,
+    ) -> Option<Result<T, JobError>> {
+        self.run_while(work, |_| true)
+    }
+
+    /// As [`run`](Self::run), but gives the fault back where a row that others hold stands in the way, after a second try.
+    pub(crate) fn run_unless_held<T>(
+        &mut self,
+        work: impl FnMut(&mut C) -> Result<T, JobError>,
+    ) -> Option<Result<T, JobError>> {
+        let mut tries = 0;
+        self.run_while(work, |fault| {
+            tries += u32::from(fault == Fault::Contended);
+            tries < 2 || !<C::Db as Database>::LIMITS_LOCK_WAITS
+        })
+    }
+
+    fn run_while<T>(
+        &mut self,
         mut work: impl FnMut(&mut C) -> Result<T, JobError>,
+        mut may_try_again: impl FnMut(Fault) -> bool,
     ) -> Option<Result<T, JobError>> {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -155,7 +189,7 @@ where
             if fault != Fault::Contended {
                 self.conn = None;
             }
-            if fault == Fault::Other {
+            if fault == Fault::Other || !may_try_again(fault) {
                 return Some(Err(JobError::Database(error)));
             }
             log::warn!("gatun {}: {error}; trying again", self.name);

@@ -29,8 +29,8 @@ impl Job {
     /// # }
     /// ```
     ///
-    /// In a transaction it locks the job until the commit. If the job is being performed and ends meanwhile, its worker waits
-    /// for that commit with all outcomes that it has to record: do nothing slow between the two.
+    /// In a transaction it locks the job until the commit. If the job is being performed and ends meanwhile, its outcome waits
+    /// for that commit; on MySQL and MariaDB, with all others that its worker has to record: do nothing slow between the two.
     ///
     /// # Errors
     /// [`JobError::WrongStatus`] where it has ended.

@@ -1,5 +1,8 @@
 //! Notifications, and a server that is restarted or refuses to write; what a COMMIT of a job's own leaves; passwords.
 
+#[path = "held.rs"]
+mod held; // rows that an app has locked and does not let go
+
 use super::suite::stage::{Notes, Stage, Step, await_status, find, start, step, worker};
 use super::{Conn, Db};
 use crate::tools::capture;
