@@ -28,7 +28,7 @@ pub enum WorkerError {
     NoAsync(&'static str),
     /// The runtime that the app gave performs no jobs: what is wrong with it.
     #[error(
-        "the runtime given to Worker::runtime {0}: make it by new_multi_thread() and enable_all(), and keep it until the worker has ended"
+        "the runtime given to Worker::runtime {0}: make it one with several threads and enable_all(), and keep it until the worker has ended"
     )]
     Runtime(&'static str),
     /// The options contradict each other.
