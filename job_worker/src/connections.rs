@@ -107,6 +107,10 @@ where
         }
         Ok(())
     }
+
+    fn type_name(&self) -> Option<&'static str> {
+        Some(std::any::type_name::<C>())
+    }
 }
 
 /// Gives a new connection what it lacks for use beside others.
