@@ -151,6 +151,12 @@
 //!
 //! [Diesel]: https://diesel.rs
 
+// Without a database there is nothing to use it with. What the compiler says of the app comes first then.
+#![cfg_attr(
+    not(any(feature = "postgres", feature = "mysql", feature = "sqlite")),
+    allow(unused)
+)]
+
 mod acquire;
 mod alone;
 mod backend;

@@ -118,6 +118,12 @@
 //! One thread fetches, one records, one beats, one keeps house, one listens where the database can notify; as many as you
 //! say perform. This crate holds no SQL: what it does to the database are the verbs of `job_core`.
 
+// Without a database there is nothing to use it with. What the compiler says of the app comes first then.
+#![cfg_attr(
+    not(any(feature = "postgres", feature = "mysql", feature = "sqlite")),
+    allow(unused)
+)]
+
 mod claimer;
 mod completer;
 mod connections;

@@ -3,7 +3,7 @@
 use super::scene::{Gate, call, caller, hasty};
 use super::stage::{await_status, find, start};
 use super::{Conn, Db};
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 use crossbeam_channel::bounded;
 use diesel::connection::SimpleConnection;
 use job_core::{Job, Status, WorkerRow};
