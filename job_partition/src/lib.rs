@@ -1,5 +1,5 @@
 //! All rows of a big table, worked through by many workers, threads and processes, with no other table: a backfill, a
-//! migration of data, a recount. It needs no job queue.
+//! migration of data, a recount. It needs no job queue; workers also find it as `job_worker::Partition`.
 //!
 //! ```
 //! # #[cfg(feature = "sqlite")]

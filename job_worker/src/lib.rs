@@ -159,7 +159,8 @@ mod window;
 mod worker;
 
 pub use error::WorkerError;
-/// All rows of a big table, without the job queue; what belongs to [`Partition`] stands in this module.
+/// All rows of a big table, without the job queue: the crate `job_partition`, in which all that belongs to [`Partition`]
+/// stands.
 pub use job_partition as partition;
 pub use job_partition::Partition;
 pub use parallel::InParallel;
