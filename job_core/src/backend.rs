@@ -35,7 +35,8 @@ mod sqlite;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a Diesel connection that the job queue can use",
     label = "pass a `&mut` PgConnection, MysqlConnection, SqliteConnection or an r2d2 PooledConnection of one",
-    note = "with a pool call `pool.get()?` first; and enable job_core's feature `postgres`, `mysql` or `sqlite`"
+    note = "with a pool call `pool.get()?` first; and enable job_core's feature `postgres`, `mysql` or `sqlite`",
+    note = "for a connection of diesel_async use `enqueue_async`, `find_async` … (job_core's feature `diesel_async`)"
 )]
 pub trait JobConnection: DbConnection<Db: JobBackend> {}
 
@@ -43,6 +44,10 @@ impl<C> JobConnection for C where C: DbConnection<Db: JobBackend> {}
 
 /// The verbs of the queue on one database. Sealed through [`Database`]; its methods are for this crate.
 #[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "this build of job_core does not know `{Self}`",
+    note = "enable job_core's feature `sqlite`, `postgres` or `mysql`, whichever the connection is of"
+)]
 pub trait JobBackend: Database {
     /// Whether one statement enqueues many jobs, whatever their options.
     const ENQUEUES_IN_ONE_STATEMENT: bool;

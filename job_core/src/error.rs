@@ -1,3 +1,5 @@
+mod hints;
+
 use crate::Status;
 use chrono::{DateTime, Utc};
 use diesel::result::Error;
@@ -93,16 +95,20 @@ pub enum EnqueueError {
     #[error("the unique key changed hands again and again: try again")]
     KeyUnsettled,
     /// The database said no.
-    #[error(transparent)]
-    Database(#[from] Error),
+    #[error("{error}{hint}", error = .0, hint = hints::of(.0))]
+    Database(Error),
 }
 
 /// Why a job could not be found, read or changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JobError {
-    /// There is no such job: it never was, was discarded, or was pruned.
-    #[error("there is no job {0}: it never was, was discarded or pruned, or its transaction was rolled back")]
+    /// There is no such job: it never was, was discarded, was pruned, or has completed and its kind has
+    /// [`DISCARD_COMPLETED`](crate::Perform::DISCARD_COMPLETED).
+    #[error(
+        "there is no job {0}: it never was, was discarded or pruned, its transaction was rolled back, or it has completed \
+         and its kind has DISCARD_COMPLETED"
+    )]
     NotFound(i64),
     /// The job is not in a status that allows the change.
     #[error(
@@ -161,8 +167,21 @@ pub enum JobError {
     #[error("job {0} has a row in none of the status tables: the tables were changed by hand")]
     NoStatus(i64),
     /// The database said no.
-    #[error(transparent)]
-    Database(#[from] Error),
+    #[error("{error}{hint}", error = .0, hint = hints::of(.0))]
+    Database(Error),
+}
+
+// Not by `#[from]`: the error's own text is a part of ours, and would be shown twice where causes are.
+impl From<Error> for EnqueueError {
+    fn from(error: Error) -> Self {
+        EnqueueError::Database(error)
+    }
+}
+
+impl From<Error> for JobError {
+    fn from(error: Error) -> Self {
+        JobError::Database(error)
+    }
 }
 
 /// So that `enqueue(conn)?` works in a transaction whose closure gives `diesel::QueryResult`.

@@ -16,6 +16,12 @@
 //!
 //! This crate starts no thread and never sleeps.
 
+// Without a database there is nothing to use it with. What the compiler says of the app comes first then.
+#![cfg_attr(
+    not(any(feature = "postgres", feature = "mysql", feature = "sqlite")),
+    allow(unused)
+)]
+
 mod again;
 #[cfg(feature = "diesel_async")]
 #[allow(clippy::manual_async_fn)] // An `async fn` does not say that its future is `Send`.

@@ -31,6 +31,10 @@ use std::time::Duration;
 ///     }
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no kind of job that is performed on a thread",
+    note = "an async kind, one with `PerformAsync`, is registered with `register_async`: enable job_worker's feature `tokio`"
+)]
 pub trait Perform: Serialize + DeserializeOwned + Send + 'static {
     /// The kind's name in the database, 1 to 255 bytes. Keep it when the struct is renamed.
     const KIND: &'static str;

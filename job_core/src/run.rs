@@ -14,6 +14,11 @@ pub trait Connections: Send + Sync {
     /// # Errors
     /// Where no connection can be had.
     fn with(&self, work: &mut dyn FnMut(&mut dyn Any)) -> anyhow::Result<()>;
+
+    /// The name of the connections' type, if it is known, for messages.
+    fn type_name(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// One attempt to perform a job, as the job sees it.
@@ -84,7 +89,8 @@ impl<'a, X> Run<'a, X> {
     /// `run.connection(|conn: &mut PgConnection| …)`.
     ///
     /// # Errors
-    /// What `work` gives; where the pool has no connection in time; where the worker's connections are of another type.
+    /// What `work` gives; where the pool has no connection in time; where the worker's connections are of another type,
+    /// which ends the job as failed for good, since no other attempt could succeed.
     pub fn connection<C, T>(&self, work: impl FnOnce(&mut C) -> anyhow::Result<T>) -> anyhow::Result<T>
     where
         C: Any,
@@ -92,7 +98,9 @@ impl<'a, X> Run<'a, X> {
         let mut work = Some(work);
         let mut result = None;
         self.connections.with(&mut |conn| {
-            result = work.take().map(|work| with_type(conn, work));
+            result = work
+                .take()
+                .map(|work| with_type(conn, self.ticket.job_id, self.connections.type_name(), work));
         })?;
         result.context("the worker gave no connection")?
     }
@@ -151,18 +159,39 @@ impl<'a, X> Run<'a, X> {
     }
 }
 
-/// Calls `work` with a connection of the type that it names.
+/// Calls `work` with a connection of the type that it names. `has` is the name of the type that the worker has.
 pub(crate) fn with_type<C: Any, T>(
     conn: &mut dyn Any,
+    job_id: i64,
+    has: Option<&str>,
     work: impl FnOnce(&mut C) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     match conn.downcast_mut::<C>() {
         Some(conn) => work(conn),
-        None => Err(anyhow::anyhow!(
-            "the worker's connections are not of the type {}: name the type that the worker was made with",
-            type_name::<C>()
-        )),
+        None => {
+            let asked = type_name::<C>();
+            let error = match has {
+                Some(has) => format!(
+                    "the worker's connections are {has}, and the closure asks for {asked}: write `|conn: &mut {}| …`",
+                    short(has)
+                ),
+                None => format!(
+                    "the worker's connections are not of the type {asked}: name the type that the worker was made with"
+                ),
+            };
+            // A fault of the program, which quotes no arguments and which no other attempt heals.
+            log::error!("gatun: job {job_id}: {error}");
+            Err(crate::fail_for_good(error))
+        }
     }
+}
+
+/// A type's name as one writes it where it is imported.
+fn short(name: &str) -> &str {
+    if name.contains('<') {
+        return name;
+    }
+    name.rsplit("::").next().unwrap_or(name)
 }
 
 /// Runs `work` and records its value as the job's result, or discards the job, in one transaction.

@@ -22,6 +22,11 @@ pub trait AsyncConnections: Send + Sync {
     /// Where no connection can be had.
     fn with(&self, work: WorkWithConnection) -> BoxFuture<'_, anyhow::Result<()>>;
 
+    /// The name of the connections' type, if it is known, for messages.
+    fn type_name(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Whether the worker is stopping.
     fn is_stopping(&self) -> bool;
 
@@ -112,7 +117,8 @@ impl<X> RunAsync<X> {
     /// What has begun comes to its end, even if this future is dropped.
     ///
     /// # Errors
-    /// What `work` gives; where the pool has no connection in time; where the worker's connections are of another type.
+    /// What `work` gives; where the pool has no connection in time; where the worker's connections are of another type,
+    /// which ends the job as failed for good, since no other attempt could succeed.
     ///
     /// # Panics
     /// When `work` does.
@@ -126,8 +132,9 @@ impl<X> RunAsync<X> {
     {
         let result = Arc::new(Mutex::new(None));
         let place = Arc::clone(&result);
+        let (job_id, has) = (self.job_id(), self.0.connections.type_name());
         let work: WorkWithConnection = Box::new(move |conn| {
-            let done = with_type(conn, work);
+            let done = with_type(conn, job_id, has, work);
             *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
         });
         self.0.connections.with(work).await?;

@@ -4,6 +4,12 @@
 //!
 //! Apps do not use this crate directly: `job_core` and `job_lock` export what is meant for them.
 
+// Without a database there is nothing to use it with. What the compiler says of the app comes first then.
+#![cfg_attr(
+    not(any(feature = "postgres", feature = "mysql", feature = "sqlite")),
+    allow(unused)
+)]
+
 mod clock;
 mod connection;
 #[macro_use]

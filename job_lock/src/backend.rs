@@ -49,6 +49,10 @@ pub enum Clash {
 
 /// What locks need of a database, implemented for Diesel's `Pg`, `Mysql` and `Sqlite`. It is sealed by [`Database`], and
 /// none of its methods is for users.
+#[diagnostic::on_unimplemented(
+    message = "this build of job_lock does not know `{Self}`",
+    note = "enable job_lock's feature `sqlite`, `postgres` or `mysql`, whichever the connection is of"
+)]
 pub trait LockBackend: Database + LeaseBackend + SlotBackend {
     /// How long to pause between two looks at a lock that is held, on average.
     #[doc(hidden)]

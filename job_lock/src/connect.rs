@@ -24,6 +24,10 @@ use std::sync::Arc;
 /// # drop(conn);
 /// # }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` gives no connections for leases, leaders and slots",
+    note = "give a `&Pool<ConnectionManager<…>>` or an `&Arc<ConnectionManager<…>>`"
+)]
 pub trait Connect: Clone + Send + Sync + 'static {
     /// What it connects with.
     type Conn: LockConnection + Send + 'static;

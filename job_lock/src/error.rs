@@ -89,7 +89,7 @@ pub enum LockError {
     /// The time to live of a lease is not at least twice the interval of its renewal, or is below 10 milliseconds, or above a
     /// year.
     #[error(
-        "a lease of {ttl:?} that is renewed every {renew_every:?} is none: its time must be at least twice that, \
+        "the lease's ttl is {ttl:?}, renewed every {renew_every:?}: choose a ttl of at least twice the renewal's interval, \
          and between 10 ms and a year"
     )]
     InvalidTtl {

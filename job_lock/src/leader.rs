@@ -25,13 +25,14 @@ type Callback<'a> = Box<dyn Fn(i64) + Send + Sync + 'a>;
 /// # #[cfg(feature = "sqlite")]
 /// # fn main() -> anyhow::Result<()> {
 /// # let db = job_test::sqlite::Db::new();
-/// # let manager = std::sync::Arc::new(db.manager());
+/// # let pool = db.pool(4);
 /// use job_lock::Leader;
 /// use std::sync::atomic::{AtomicBool, Ordering};
 /// use std::time::Duration;
 ///
 /// let stop = AtomicBool::new(false); // set by the app's shutdown
-/// Leader::new(&manager, "scheduler", Duration::from_secs(15))
+/// let connections = pool.clone(); // or Arc::new(ConnectionManager::<PgConnection>::new(&url))
+/// Leader::new(&connections, "scheduler", Duration::from_secs(15))
 ///     .on_gain(|token| println!("leads, with token {token}"))
 ///     .on_loss(|token| println!("leads no more, with token {token}"))
 ///     .run(|| stop.load(Ordering::Relaxed), |term| {

@@ -103,14 +103,15 @@ impl<M: Connect> Lease<M> {
     /// # #[cfg(feature = "sqlite")]
     /// # fn main() -> anyhow::Result<()> {
     /// # let db = job_test::sqlite::Db::new();
-    /// # let manager = std::sync::Arc::new(db.manager());
+    /// # let pool = db.pool(4);
     /// # db.execute("CREATE TABLE imported (day TEXT)");
     /// # job_lock::Lock::create(&mut db.connect(), "import")?;
     /// use diesel::prelude::*;
     /// use job_lock::Lock;
     /// use std::time::Duration;
     ///
-    /// Lock::lease(&manager, "import", Duration::from_secs(30), |lease| {
+    /// let connections = pool.clone(); // or Arc::new(ConnectionManager::<PgConnection>::new(&url))
+    /// Lock::lease(&connections, "import", Duration::from_secs(30), |lease| {
     ///     // ... a download of an hour, with lease.check()? now and then ...
     ///     lease.transaction(|conn| {
     ///         diesel::sql_query("INSERT INTO imported VALUES ('today')").execute(conn)?;

@@ -140,13 +140,14 @@ impl Lock {
     /// # #[cfg(feature = "sqlite")]
     /// # fn main() -> Result<(), job_lock::LockError> {
     /// # let db = job_test::sqlite::Db::new();
-    /// # let manager = std::sync::Arc::new(db.manager());
+    /// # let pool = db.pool(4);
     /// use job_lock::{Lock, LockError};
     /// use std::time::Duration;
     ///
     /// # let conn = &mut db.connect();
     /// Lock::create(conn, "nightly-import")?;
-    /// let files = Lock::lease(&manager, "nightly-import", Duration::from_secs(30), |lease| {
+    /// let connections = pool.clone(); // or Arc::new(ConnectionManager::<PgConnection>::new(&url))
+    /// let files = Lock::lease(&connections, "nightly-import", Duration::from_secs(30), |lease| {
     ///     let mut files = 0;
     ///     for _file in ["a.csv", "b.csv"] {
     ///         lease.check()?; // before each step that must not be taken beside another holder

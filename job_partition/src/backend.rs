@@ -45,6 +45,10 @@ pub struct Described {
 
 /// What partitions need of a database, implemented for Diesel's `Pg`, `Mysql` and `Sqlite`. It is sealed by [`Database`],
 /// and none of its methods is for users.
+#[diagnostic::on_unimplemented(
+    message = "this build of job_partition does not know `{Self}`",
+    note = "enable job_partition's feature `sqlite`, `postgres` or `mysql`, whichever the connection is of"
+)]
 pub trait PartitionBackend: Database {
     /// The name in CAST of an integer of 64 bits.
     #[doc(hidden)]

@@ -1,5 +1,5 @@
 //! All rows of a big table, worked through by many workers, threads and processes, with no other table: a backfill, a
-//! migration of data, a recount. It needs no job queue.
+//! migration of data, a recount. It needs no job queue; workers also find it as `job_worker::Partition`.
 //!
 //! ```
 //! # #[cfg(feature = "sqlite")]
@@ -137,6 +137,12 @@
 //! was needed. Its flaws: with fewer than N processes, some rows were never done; the integers were shared with
 //! everyone on that database; the lock went with the session, silently, while the worker went on; nothing said when a row, or
 //! the whole table, was done; and a negative id fell in no slot. Each of them is a test here.
+
+// Without a database there is nothing to use it with. What the compiler says of the app comes first then.
+#![cfg_attr(
+    not(any(feature = "postgres", feature = "mysql", feature = "sqlite")),
+    allow(unused)
+)]
 
 mod backend;
 mod bar;

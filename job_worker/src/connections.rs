@@ -109,6 +109,10 @@ where
         }
         Ok(())
     }
+
+    fn type_name(&self) -> Option<&'static str> {
+        Some(std::any::type_name::<C>())
+    }
 }
 
 /// What a pool says repeats what the client library says of a URL.

@@ -10,7 +10,10 @@ pub enum WorkerError {
     )]
     NoKinds,
     /// Two kinds of job have one name.
-    #[error("two kinds of job are registered by the name `{0}`: give one of them another KIND")]
+    #[error(
+        "two kinds of job are registered by the name `{0}`: give one of them another KIND, or leave out the second \
+         register::<J>() if it is the same job"
+    )]
     DuplicateKind(&'static str),
     /// There is no queue to look at.
     #[error(

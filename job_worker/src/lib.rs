@@ -118,6 +118,12 @@
 //! One thread fetches, one records, one beats, one keeps house, one listens where the database can notify; as many as you
 //! say perform. This crate holds no SQL: what it does to the database are the verbs of `job_core`.
 
+// Without a database there is nothing to use it with. What the compiler says of the app comes first then.
+#![cfg_attr(
+    not(any(feature = "postgres", feature = "mysql", feature = "sqlite")),
+    allow(unused)
+)]
+
 mod claimer;
 mod completer;
 mod connections;
@@ -154,7 +160,8 @@ mod window;
 mod worker;
 
 pub use error::WorkerError;
-/// All rows of a big table, without the job queue; what belongs to [`Partition`] stands in this module.
+/// All rows of a big table, without the job queue: the crate `job_partition`, in which all that belongs to [`Partition`]
+/// stands.
 pub use job_partition as partition;
 pub use job_partition::Partition;
 pub use parallel::InParallel;

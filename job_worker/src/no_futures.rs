@@ -3,7 +3,7 @@
 use crate::WorkerError;
 use crate::completer::Done;
 use crate::connections::JobPool;
-use crate::registry::Registry;
+use crate::registry::{Home, Registry};
 use crate::team::Team;
 use crossbeam_channel::Sender;
 use diesel::r2d2::R2D2Connection;
@@ -21,6 +21,10 @@ impl<X> Setup<X> {
 
     pub(crate) fn kinds(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    pub(crate) fn homes(&self) -> &[Home] {
+        &[]
     }
 
     pub(crate) fn duplicate(&self, _registry: &Registry<X>) -> Option<&'static str> {

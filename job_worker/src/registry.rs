@@ -12,13 +12,18 @@ type PerformKind<X> = fn(&ClaimedJob, &X, &dyn Connections, &AtomicBool) -> Outc
 pub(crate) struct Registry<X> {
     kinds: HashMap<&'static str, PerformKind<X>>,
     pub(crate) duplicate: Option<&'static str>,
+    pub(crate) homes: Vec<Home>,
 }
+
+/// A kind, and the queue that its jobs go to if not said otherwise.
+pub(crate) type Home = (&'static str, &'static str);
 
 impl<X> Registry<X> {
     pub(crate) fn new() -> Self {
         Registry {
             kinds: HashMap::new(),
             duplicate: None,
+            homes: Vec::new(),
         }
     }
 
@@ -26,6 +31,7 @@ impl<X> Registry<X> {
         if self.kinds.insert(J::KIND, perform_kind::<C, J>).is_some() {
             self.duplicate = Some(J::KIND);
         }
+        self.homes.push((J::KIND, J::QUEUE));
     }
 
     #[cfg(feature = "tokio")]
@@ -59,6 +65,18 @@ pub(crate) fn unknown(job: &ClaimedJob) -> Outcome {
     Outcome::Failed {
         error: format!("this worker has no job of the kind {}", job.kind),
         delay: job_core::backoff::exponential(job.attempt()),
+    }
+}
+
+/// Warns of kinds whose jobs this worker will hardly ever see: without a word they would wait for ever.
+pub(crate) fn warn_of_other_queues<'a>(homes: impl IntoIterator<Item = &'a Home>, queues: &[String]) {
+    for (kind, home) in homes {
+        if !queues.iter().any(|queue| queue == home) {
+            log::warn!(
+                "gatun: jobs of kind {kind} go to the queue {home} if not said otherwise, and this worker looks at \
+                 {queues:?} only: add it to queues([…])"
+            );
+        }
     }
 }
 

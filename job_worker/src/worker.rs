@@ -3,7 +3,7 @@ use crate::futures::Setup;
 use crate::hands::Hands;
 use crate::heart::Pulse;
 use crate::options::Options;
-use crate::registry::Registry;
+use crate::registry::{Registry, warn_of_other_queues};
 use crate::report::{Report, Tally};
 use crate::session::Session;
 use crate::signals::Signals;
@@ -258,6 +258,8 @@ where
         self.options = self.options.bounded();
         self.check()?;
         let kinds = self.kinds();
+        let homes = self.registry.homes.iter().chain(self.setup.homes());
+        warn_of_other_queues(homes, &self.options.queues);
         let Worker {
             manager,
             pool,

@@ -1,5 +1,6 @@
 //! What the suite must say in SQLite's own words.
 use super::Db;
+use diesel::connection::SimpleConnection;
 
 /// Lets a session check foreign keys.
 pub(super) const ENFORCE_FOREIGN_KEYS: &str = "PRAGMA foreign_keys = ON";
@@ -37,4 +38,16 @@ pub(super) fn columns(db: &Db, table: &str) -> Vec<(String, bool)> {
         (name.to_owned(), not_null == "0")
     })
     .collect()
+}
+
+/// A connection without `prepare_connection` does not wait, and is told so.
+#[test]
+fn a_connection_that_does_not_wait_is_told_how_to() {
+    let db = Db::new();
+    let (writer, conn) = (&mut db.connect(), &mut db.connect());
+    conn.batch_execute("PRAGMA busy_timeout = 0").unwrap();
+    writer.batch_execute("BEGIN IMMEDIATE").unwrap();
+    let error = super::suite::support::any().enqueue(conn).unwrap_err();
+    assert!(error.to_string().contains("prepare_connection"), "{error}");
+    writer.batch_execute("ROLLBACK").unwrap();
 }

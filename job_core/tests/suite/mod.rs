@@ -24,4 +24,5 @@ mod schema; // the tables as Diesel sees them
 mod storm; // everybody at once
 mod transactions; // enqueueing in the caller's transaction
 mod unique; // one job at a time for a key
+mod unmigrated; // errors where there are no tables
 mod workers; // the rows of those that claim

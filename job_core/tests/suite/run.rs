@@ -167,6 +167,9 @@ fn a_wrong_connection_type_or_an_empty_pool_is_an_error() {
     let job = claimed(conn, &worker, any());
     let error = run(&job, &pool).connection(|_: &mut String| Ok(())).unwrap_err();
     assert!(error.to_string().contains("String"), "{error}");
+    // It could never succeed.
+    let end = Outcome::of_error(&error, Duration::ZERO);
+    assert!(matches!(end, Outcome::FailedForGood(_)), "{end:?}");
     let error = run(&job, &Nobody).connection(|_: &mut Conn| Ok(())).unwrap_err();
     assert_eq!(error.to_string(), "the pool is empty");
     db.assert_invariants();

@@ -14,22 +14,23 @@ const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 /// # #[cfg(feature = "sqlite")]
 /// # fn main() -> Result<(), job_lock::LockError> {
 /// # let db = job_test::sqlite::Db::new();
-/// # let manager = std::sync::Arc::new(db.manager());
+/// # let pool = db.pool(4);
 /// use job_lock::{Lock, LockError, Wait};
 /// use std::time::Duration;
 ///
 /// let minute = Duration::from_secs(60);
+/// let connections = pool.clone(); // or Arc::new(ConnectionManager::<PgConnection>::new(&url))
 /// Lock::lease_on("nightly-import", minute)
 ///     .create_missing()
 ///     .wait(Wait::No)
 ///     .renew_every(Duration::from_secs(10))
 ///     .lock_at_least(5 * minute)
-///     .hold(&manager, |_lease| Ok::<_, LockError>(()))?;
+///     .hold(&connections, |_lease| Ok::<_, LockError>(()))?;
 ///
 /// // It was over in no time, and yet another machine's timer that comes a little later does not start it again.
 /// let again = Lock::lease_on("nightly-import", minute)
 ///     .wait(Wait::No)
-///     .hold(&manager, |_lease| Ok::<_, LockError>(()));
+///     .hold(&connections, |_lease| Ok::<_, LockError>(()));
 /// assert!(matches!(again, Err(LockError::Busy(_))));
 /// # Ok(())
 /// # }

@@ -63,6 +63,10 @@ where
         })
     }
 
+    fn type_name(&self) -> Option<&'static str> {
+        Some(std::any::type_name::<C>())
+    }
+
     fn is_stopping(&self) -> bool {
         *self.stopping.borrow()
     }

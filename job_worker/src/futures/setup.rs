@@ -3,7 +3,7 @@
 use super::kind::{PerformKind, perform_kind};
 use super::{Futures, Host};
 use crate::connections::JobPool;
-use crate::registry::Registry;
+use crate::registry::{Home, Registry};
 use crate::{Worker, WorkerError};
 use crossbeam_channel::{RecvTimeoutError, bounded};
 use diesel::r2d2::R2D2Connection;
@@ -31,6 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Setup<X> {
     kinds: HashMap<&'static str, PerformKind<X>>,
     duplicate: Option<&'static str>,
+    homes: Vec<Home>,
     jobs: usize,
     threads: Option<usize>,
     runtime: Option<Handle>,
@@ -41,6 +42,7 @@ impl<X: Send + Sync + 'static> Setup<X> {
         Setup {
             kinds: HashMap::new(),
             duplicate: None,
+            homes: Vec::new(),
             jobs: JOBS,
             threads: None,
             runtime: None,
@@ -51,6 +53,12 @@ impl<X: Send + Sync + 'static> Setup<X> {
         if self.kinds.insert(J::KIND, perform_kind::<C, J>).is_some() {
             self.duplicate = Some(J::KIND);
         }
+        self.homes.push((J::KIND, J::QUEUE));
+    }
+
+    /// The kinds with the queues that their jobs go to.
+    pub(crate) fn homes(&self) -> &[Home] {
+        &self.homes
     }
 
     pub(crate) fn kinds(&self) -> Vec<String> {

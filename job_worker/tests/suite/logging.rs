@@ -43,6 +43,42 @@ fn arguments_results_and_errors_never_reach_the_log() {
     db.assert_invariants();
 }
 
+/// Its jobs would wait for ever, without a word.
+#[test]
+fn a_kind_whose_queue_the_worker_does_not_look_at_is_warned_of() {
+    capture::begin();
+    let db = Db::new();
+    let idle = |queues: &[&str]| {
+        let worker = worker(&db, |_, _| Ok(json!(null))).queues(queues.iter().copied());
+        worker.run_until_idle().unwrap();
+    };
+    idle(&["default", "warned-of-never"]);
+    idle(&["warned-of-1", "warned-of-2"]);
+    assert!(warnings("warned-of-never").is_empty());
+    let lines = warnings("[\"warned-of-1\", \"warned-of-2\"]");
+    assert!(!lines.is_empty());
+    for part in ["kind step", "queue default", "add it to queues([…])"] {
+        assert!(lines[0].contains(part), "{lines:?}");
+    }
+}
+
+#[cfg(feature = "tokio")]
+#[test]
+fn an_async_kind_whose_queue_the_worker_does_not_look_at_is_warned_of() {
+    capture::begin();
+    let db = Db::new();
+    let worker = super::scene::caller(&db, |_, _| async { Ok(json!(null)) });
+    worker.queues(["warned-of-futures"]).run_until_idle().unwrap();
+    let lines = warnings("warned-of-futures");
+    assert!(lines.iter().any(|line| line.contains("kind call")), "{lines:?}");
+}
+
+fn warnings(text: &str) -> Vec<String> {
+    let mut lines = capture::lines_with(text);
+    lines.retain(|line| line.starts_with("WARN"));
+    lines
+}
+
 #[test]
 fn what_a_worker_was_is_logged_at_its_start_and_end() {
     capture::begin();

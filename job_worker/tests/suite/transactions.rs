@@ -1,10 +1,12 @@
 use super::stage::{await_status, find, start, step, worker};
 use super::{Conn, Db};
+use crate::tools::capture;
 use anyhow::{bail, ensure};
 use crossbeam_channel::bounded;
 use diesel::connection::SimpleConnection;
 use job_core::{Job, Status, snooze};
 use serde_json::{Value, json};
+use std::any::type_name;
 use std::time::Duration;
 
 /// A database with a table of the app's, in which each effect is a row.
@@ -125,20 +127,23 @@ fn a_plain_completion_of_a_cancelled_job_is_refused() {
 }
 
 #[test]
-fn a_connection_of_another_type_is_a_clear_error() {
-    let db = db();
-    let job = step("pay").max_attempts(1).enqueue(&mut db.connect()).unwrap();
-    worker(&db, |_, run| {
-        run.connection(|_: &mut Vec<String>| Ok(json!(null)))
-    })
-    .run_until_idle()
-    .unwrap();
+fn a_closure_that_asks_for_another_type_of_connection_is_told_the_right_one() {
+    capture::begin();
+    let db = Db::new();
+    let job = step("wrong").enqueue(&mut db.connect()).unwrap();
+    let report = worker(&db, |_, run| run.connection(|_: &mut String| Ok(json!(null))))
+        .run_until_idle()
+        .unwrap();
+    assert_eq!((report.failed, report.retried), (1, 0), "{report}");
     let job = find(&db, job.id);
     let error = job.last_error().unwrap();
-    assert!(
-        error.contains("not of the type") && error.contains("Vec"),
-        "{error}"
-    );
+    let name = type_name::<Conn>();
+    let short = name.rsplit("::").next().unwrap();
+    for part in [name, "String", &format!("write `|conn: &mut {short}| …`")] {
+        assert!(error.contains(part), "{error}");
+    }
+    let logged = capture::lines_with(error);
+    assert!(logged.iter().any(|line| line.starts_with("ERROR")), "{logged:?}");
     db.assert_invariants();
 }
 

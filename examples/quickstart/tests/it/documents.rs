@@ -42,6 +42,25 @@ fn every_file_that_a_document_names_exists() {
     }
 }
 
+/// What needs a feature that this crate must not have, since it would bring PostgreSQL into each build of the workspace, is
+/// marked `rs`, which rustdoc leaves alone. It is the example of a module, whose own doctest compiles it.
+#[test]
+fn the_readmes_example_for_diesel_async_is_the_one_of_its_module() {
+    let module = read("job_core/src/asynchronous.rs");
+    let documentation: Vec<&str> = module
+        .lines()
+        .filter_map(|line| line.strip_prefix("//!"))
+        .collect();
+    let readme = read("README.md");
+    let blocks: Vec<&str> = readme.split("```rs\n").skip(1).collect();
+    assert_eq!(blocks.len(), 1);
+    let (block, _) = blocks[0].split_once("```").unwrap();
+    for line in block.lines().filter(|line| !line.is_empty()) {
+        let line = format!(" {line}");
+        assert!(documentation.contains(&line.as_str()), "it has no line{line}");
+    }
+}
+
 #[test]
 fn architecture_has_each_file_of_the_crates_that_it_maps() {
     let text = read("ARCHITECTURE.md");
