@@ -57,6 +57,9 @@ job_db::statement! {
 /// limit is what ends them, and stays.
 const LIFT_WAIT_LIMIT: &str = "SET @gatun_lock_wait = @@SESSION.innodb_lock_wait_timeout,
     SESSION innodb_lock_wait_timeout = IF(@@GLOBAL.innodb_deadlock_detect, 1073741824, @@SESSION.innodb_lock_wait_timeout)";
+/// MySQL has none below.
+const SHORTEST_WAIT_LIMIT: &str = "SET @gatun_lock_wait = @@SESSION.innodb_lock_wait_timeout,
+    SESSION innodb_lock_wait_timeout = 1";
 const RESTORE_WAIT_LIMIT: &str = "SET SESSION innodb_lock_wait_timeout = @gatun_lock_wait";
 
 /// In one round trip, a savepoint by which the transaction is known again: it goes with it.
@@ -68,18 +71,26 @@ fn with_no_wait_limit<C, T>(conn: &mut C, wait: impl FnOnce(&mut C) -> QueryResu
 where
     C: LoadConnection<Backend = Mysql>,
 {
-    with_no_wait_limit_until(conn, RESTORE_WAIT_LIMIT, wait)
+    with_wait_limit(conn, LIFT_WAIT_LIMIT, RESTORE_WAIT_LIMIT, wait)
 }
 
-fn with_no_wait_limit_until<C, T>(
+fn with_shortest_wait_limit<C, T>(conn: &mut C, wait: impl FnOnce(&mut C) -> QueryResult<T>) -> QueryResult<T>
+where
+    C: LoadConnection<Backend = Mysql>,
+{
+    with_wait_limit(conn, SHORTEST_WAIT_LIMIT, RESTORE_WAIT_LIMIT, wait)
+}
+
+fn with_wait_limit<C, T>(
     conn: &mut C,
+    limit: &str,
     restore: &str,
     wait: impl FnOnce(&mut C) -> QueryResult<T>,
 ) -> QueryResult<T>
 where
     C: LoadConnection<Backend = Mysql>,
 {
-    conn.batch_execute(LIFT_WAIT_LIMIT)?;
+    conn.batch_execute(limit)?;
     let result = wait(conn);
     let restored = conn.batch_execute(restore);
     let value = result?;
@@ -160,7 +171,7 @@ impl LockBackend for Mysql {
     where
         C: LoadConnection<Backend = Self>,
     {
-        let token = with_no_wait_limit_until(conn, RESTORE_WAIT_LIMIT_AND_MARK, |conn| {
+        let token = with_wait_limit(conn, LIFT_WAIT_LIMIT, RESTORE_WAIT_LIMIT_AND_MARK, |conn| {
             Self::advance(conn, name, owner)
         })?;
         // Its savepoint has no number.
