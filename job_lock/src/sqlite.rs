@@ -1,3 +1,4 @@
+mod connection;
 mod lease;
 
 use crate::backend::{Clash, LockBackend, RowLock};
@@ -21,7 +22,7 @@ job_db::statement! {
 
 job_db::statement! {
     struct Advance<'a> on Sqlite { name: &'a str => Text, owner: &'a str => Text } -> BigInt;
-    "UPDATE locks SET token = token + 1, owner = " owner ", acquired_at = " {Sqlite::NOW_SQL} ", expires_at = NULL
+    "UPDATE locks SET token = token + 1, owner = " owner " || '/' || " {connection::NUMBER} ", acquired_at = " {Sqlite::NOW_SQL} ", expires_at = NULL
      WHERE name = " name " AND " {FREE} {Sqlite::NOW_SQL} ") RETURNING token"
 }
 
@@ -92,7 +93,10 @@ impl LockBackend for Sqlite {
         let result: QueryResult<Option<(i64, Option<String>, bool)>> =
             with_busy_timeout(conn, limit, |conn| LockRowOf { name }.get_result(conn).optional());
         match result {
-            Ok(Some((token, owner, true))) => Ok(RowLock::Taken { token, owner }),
+            Ok(Some((token, owner, true))) => Ok(RowLock::Taken {
+                token,
+                owner: connection::own(conn, owner)?,
+            }),
             Ok(Some(_)) => Ok(RowLock::Leased),
             Ok(None) => Ok(RowLock::Missing),
             // An answer before the time was over means that SQLite saw no use in waiting.
@@ -108,6 +112,7 @@ impl LockBackend for Sqlite {
     where
         C: LoadConnection<Backend = Self>,
     {
+        connection::number(conn)?;
         Advance { name, owner }.get_result(conn).optional()
     }
 
@@ -115,7 +120,11 @@ impl LockBackend for Sqlite {
     where
         C: LoadConnection<Backend = Self>,
     {
-        Seen { name }.get_result(conn).optional()
+        let seen: Option<(i64, String)> = Seen { name }.get_result(conn).optional()?;
+        let Some((token, owner)) = seen else {
+            return Ok(None);
+        };
+        Ok(connection::own(conn, Some(owner))?.map(|owner| (token, owner)))
     }
 
     fn exists<C>(conn: &mut C, name: &str) -> QueryResult<bool>
