@@ -54,6 +54,9 @@ job_db::statement! {
     "PRAGMA busy_timeout"
 }
 
+/// How long to wait for a writer who lets nobody read, which a rollback journal's are at their COMMIT, or longer.
+const READ_LIMIT: Option<Duration> = Some(Duration::from_secs(60));
+
 /// SQLite waits only for a transaction that has not read yet, and so cannot be stale.
 fn with_busy_timeout<C, T>(
     conn: &mut C,
@@ -120,7 +123,8 @@ impl LockBackend for Sqlite {
     where
         C: LoadConnection<Backend = Self>,
     {
-        let seen: Option<(i64, String)> = Seen { name }.get_result(conn).optional()?;
+        let seen: Option<(i64, String)> =
+            with_busy_timeout(conn, READ_LIMIT, |conn| Seen { name }.get_result(conn).optional())?;
         let Some((token, owner)) = seen else {
             return Ok(None);
         };
@@ -146,7 +150,7 @@ impl LockBackend for Sqlite {
         C: LoadConnection<Backend = Self>,
     {
         // What is not committed cannot be seen from outside, and a probe would be a writer itself.
-        let rows: Vec<Columns> = List {}.load(conn)?;
+        let rows: Vec<Columns> = with_busy_timeout(conn, READ_LIMIT, |conn| List {}.load(conn))?;
         let row = |columns| LockRow::new(columns, LockState::Unknown);
         Ok(rows.into_iter().map(row).collect())
     }

@@ -52,10 +52,11 @@ impl Claim {
         let token = C::Db::at_once(conn, ttl, |conn| C::Db::lease(conn, name, &owner, ttl))
             .map_err(|error| LockError::taking::<C::Db>(error, name).explained(conn))?;
         let Some(token) = token else {
-            return Err(if in_transaction(conn, |conn| C::Db::exists(conn, name))? {
-                LockError::Busy(name.to_owned())
-            } else {
-                LockError::Unknown(name.to_owned())
+            return Err(match in_transaction(conn, |conn| C::Db::exists(conn, name)) {
+                Ok(true) => LockError::Busy(name.to_owned()),
+                Ok(false) => LockError::Unknown(name.to_owned()),
+                // Who has all of SQLite's file lets nobody read either, where it has a rollback journal.
+                Err(error) => LockError::taking::<C::Db>(error, name),
             });
         };
         Ok(Self {
