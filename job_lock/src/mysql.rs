@@ -281,6 +281,11 @@ impl LockBackend for Mysql {
         }
     }
 
+    fn was_cancelled(error: &Error) -> bool {
+        // By KILL QUERY. Where a limit has ended the statement, the message goes on and says so.
+        matches!(error, Error::DatabaseError(_, info) if info.message().ends_with("execution was interrupted"))
+    }
+
     fn refuses(message: &str) -> bool {
         [
             "Access denied",

@@ -15,6 +15,8 @@ pub(super) const FOR_UPDATE: &str = "";
 pub(super) const LEVELS: &[&str] = &["PRAGMA journal_mode = WAL"];
 pub(super) const SETTINGS: &[&str] = &["PRAGMA journal_mode = WAL", "PRAGMA journal_mode = DELETE"];
 pub(super) const KILL: Option<&str> = None;
+/// How a session's statement is ended, and how many sessions wait for a lock.
+pub(super) const CANCEL: Option<(&str, &str)> = None;
 pub(super) const FREE_ALL: Option<&str> = None;
 pub(super) const LISTED_FREE: LockState = LockState::Unknown;
 pub(super) const LISTED_HELD: LockState = LockState::Unknown;
