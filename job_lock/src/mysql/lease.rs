@@ -1,4 +1,5 @@
-use super::{FREE, with_no_wait_limit, with_shortest_wait_limit};
+use super::FREE;
+use super::limit::{with_no_wait_limit, with_shortest_wait_limit};
 use crate::backend::lease::{LeaseBackend, LeaseKey};
 use diesel::connection::LoadConnection;
 use diesel::mysql::Mysql;
