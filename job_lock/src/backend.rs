@@ -139,6 +139,13 @@ pub trait LockBackend: Database + LeaseBackend + SlotBackend {
     #[doc(hidden)]
     fn clash(error: &Error) -> Option<Clash>;
 
+    /// Whether a person, or another session, has ended the statement, which is no limit on waiting. (`Fault` counts that
+    /// among what passes.)
+    #[doc(hidden)]
+    fn was_cancelled(_error: &Error) -> bool {
+        false
+    }
+
     /// Whether no connection was to be had for a reason that another try will meet again, such as a wrong password.
     #[doc(hidden)]
     fn refuses(message: &str) -> bool;

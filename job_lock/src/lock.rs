@@ -133,6 +133,9 @@ impl Lock {
     /// before this returns, unless its connection hangs. If this process dies, the lease ends by itself after at most `ttl`,
     /// by the database's clock; no other clock matters.
     ///
+    /// If the database cannot be reached when the closure has ended, this tries for some five seconds to give the lease back,
+    /// logs a warning and returns: the lease then also ends by itself, and keeps others out until it does.
+    ///
     /// A lease and [`synchronize`](Lock::synchronize) on the same name exclude each other. A lease is not re-entrant: to ask
     /// for it again inside is to wait for oneself.
     ///

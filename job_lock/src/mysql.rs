@@ -1,7 +1,9 @@
 mod lease;
+mod limit;
 mod list;
 mod slot;
 
+use self::limit::{LIFT_WAIT_LIMIT, RESTORE_WAIT_LIMIT_AND_MARK, with_no_wait_limit, with_wait_limit};
 use crate::LockRow;
 use crate::backend::{Clash, LockBackend, RowLock, Taken};
 use diesel::connection::{
@@ -53,39 +55,7 @@ job_db::statement! {
     "INSERT IGNORE INTO locks (name) VALUES (" name ")"
 }
 
-/// Every session has a limit of 50 seconds, which nobody chose. Where the server does not look for deadlocks, the
-/// limit is what ends them, and stays.
-const LIFT_WAIT_LIMIT: &str = "SET @gatun_lock_wait = @@SESSION.innodb_lock_wait_timeout,
-    SESSION innodb_lock_wait_timeout = IF(@@GLOBAL.innodb_deadlock_detect, 1073741824, @@SESSION.innodb_lock_wait_timeout)";
-const RESTORE_WAIT_LIMIT: &str = "SET SESSION innodb_lock_wait_timeout = @gatun_lock_wait";
-
-/// In one round trip, a savepoint by which the transaction is known again: it goes with it.
-const RESTORE_WAIT_LIMIT_AND_MARK: &str =
-    "SET SESSION innodb_lock_wait_timeout = @gatun_lock_wait; SAVEPOINT gatun_lock";
 const COMMIT_IF_MARKED: &str = "RELEASE SAVEPOINT gatun_lock; COMMIT";
-
-fn with_no_wait_limit<C, T>(conn: &mut C, wait: impl FnOnce(&mut C) -> QueryResult<T>) -> QueryResult<T>
-where
-    C: LoadConnection<Backend = Mysql>,
-{
-    with_no_wait_limit_until(conn, RESTORE_WAIT_LIMIT, wait)
-}
-
-fn with_no_wait_limit_until<C, T>(
-    conn: &mut C,
-    restore: &str,
-    wait: impl FnOnce(&mut C) -> QueryResult<T>,
-) -> QueryResult<T>
-where
-    C: LoadConnection<Backend = Mysql>,
-{
-    conn.batch_execute(LIFT_WAIT_LIMIT)?;
-    let result = wait(conn);
-    let restored = conn.batch_execute(restore);
-    let value = result?;
-    restored?;
-    Ok(value)
-}
 
 fn token<C>(conn: &mut C, name: &str) -> QueryResult<Option<i64>>
 where
@@ -160,7 +130,7 @@ impl LockBackend for Mysql {
     where
         C: LoadConnection<Backend = Self>,
     {
-        let token = with_no_wait_limit_until(conn, RESTORE_WAIT_LIMIT_AND_MARK, |conn| {
+        let token = with_wait_limit(conn, LIFT_WAIT_LIMIT, RESTORE_WAIT_LIMIT_AND_MARK, |conn| {
             Self::advance(conn, name, owner)
         })?;
         // Its savepoint has no number.
@@ -268,6 +238,11 @@ impl LockBackend for Mysql {
             }
             _ => None,
         }
+    }
+
+    fn was_cancelled(error: &Error) -> bool {
+        // By KILL QUERY. Where a limit has ended the statement, the message goes on and says so.
+        matches!(error, Error::DatabaseError(_, info) if info.message().ends_with("execution was interrupted"))
     }
 
     fn refuses(message: &str) -> bool {

@@ -3,7 +3,9 @@
 //! A connection must know whether it holds a lock already. Neither its address nor its thread tells that for sure, but the
 //! database does: only the transaction that wrote a row sees what it wrote before the commit. So each acquisition
 //! writes an owner into the row that was never there before, and that owner stands in [`ACTIVE`] for as long as the closure
-//! runs and no longer. Whoever sees an active owner in the row sees what is not committed, and is its holder.
+//! runs and no longer. Whoever sees an active owner in the row sees what is not committed, and is its holder; unless that
+//! closure has committed it by hand. So the owner also carries a number of its session's or connection's, and is nobody's
+//! in any other.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};

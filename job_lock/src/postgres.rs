@@ -11,37 +11,41 @@ use diesel::result::{DatabaseErrorKind, Error};
 use job_db::{Database, Fault, roll_back_to, transaction_depth};
 use std::time::Duration;
 
+/// The owner as the session that reads it knows itself; of another session's the number stays.
+const OWNER: &str = "regexp_replace(owner, '/' || pg_backend_pid() || '$', '')";
+
 /// The row is under no lease that goes on.
 const FREE: &str = "(expires_at IS NULL OR expires_at <= clock_timestamp())";
 
 job_db::statement! {
+    // The session's number tells a holder from others in its process, where its closure has committed the row by hand.
     // clock_timestamp(), since now() is from before the wait. After a wait PostgreSQL computes the row anew.
     struct Advance<'a> on Pg { name: &'a str => Text, owner: &'a str => Text } -> BigInt;
-    "UPDATE locks SET token = token + 1, owner = " owner ", acquired_at = clock_timestamp(), expires_at = NULL
+    "UPDATE locks SET token = token + 1, owner = " owner " || '/' || pg_backend_pid(), acquired_at = clock_timestamp(), expires_at = NULL
      WHERE name = " name " AND " {FREE} " RETURNING token"
 }
 
 job_db::statement! {
     // With a look at the isolation level, which a statement of its own would set in vain for nearly all sessions.
     struct Take<'a> on Pg { name: &'a str => Text, owner: &'a str => Text } -> (BigInt, BigInt, Bool);
-    "UPDATE locks SET token = token + 1, owner = " owner ", acquired_at = clock_timestamp(), expires_at = NULL
+    "UPDATE locks SET token = token + 1, owner = " owner " || '/' || pg_backend_pid(), acquired_at = clock_timestamp(), expires_at = NULL
      WHERE name = " name " AND " {FREE} "
      RETURNING token, txid_current(), current_setting('transaction_isolation') = 'read committed'"
 }
 
 job_db::statement! {
     struct LockRowWaiting<'a> on Pg { name: &'a str => Text } -> (BigInt, Nullable<Text>, Bool);
-    "SELECT token, owner, " {FREE} " FROM locks WHERE name = " name " FOR UPDATE"
+    "SELECT token, " {OWNER} ", " {FREE} " FROM locks WHERE name = " name " FOR UPDATE"
 }
 
 job_db::statement! {
     struct LockRowAtOnce<'a> on Pg { name: &'a str => Text } -> (BigInt, Nullable<Text>, Bool);
-    "SELECT token, owner, " {FREE} " FROM locks WHERE name = " name " FOR UPDATE SKIP LOCKED"
+    "SELECT token, " {OWNER} ", " {FREE} " FROM locks WHERE name = " name " FOR UPDATE SKIP LOCKED"
 }
 
 job_db::statement! {
     struct Seen<'a> on Pg { name: &'a str => Text } -> (BigInt, Text);
-    "SELECT token, owner FROM locks WHERE name = " name " AND owner IS NOT NULL"
+    "SELECT token, " {OWNER} " FROM locks WHERE name = " name " AND owner IS NOT NULL"
 }
 
 job_db::statement! {

@@ -1,3 +1,4 @@
+mod connection;
 mod lease;
 
 use crate::backend::{Clash, LockBackend, RowLock};
@@ -21,7 +22,7 @@ job_db::statement! {
 
 job_db::statement! {
     struct Advance<'a> on Sqlite { name: &'a str => Text, owner: &'a str => Text } -> BigInt;
-    "UPDATE locks SET token = token + 1, owner = " owner ", acquired_at = " {Sqlite::NOW_SQL} ", expires_at = NULL
+    "UPDATE locks SET token = token + 1, owner = " owner " || '/' || " {connection::NUMBER} ", acquired_at = " {Sqlite::NOW_SQL} ", expires_at = NULL
      WHERE name = " name " AND " {FREE} {Sqlite::NOW_SQL} ") RETURNING token"
 }
 
@@ -52,6 +53,9 @@ job_db::statement! {
     struct BusyTimeout on Sqlite {} -> Integer;
     "PRAGMA busy_timeout"
 }
+
+/// How long to wait for a writer who lets nobody read, which a rollback journal's are at their COMMIT, or longer.
+const READ_LIMIT: Option<Duration> = Some(Duration::from_secs(60));
 
 /// SQLite waits only for a transaction that has not read yet, and so cannot be stale.
 fn with_busy_timeout<C, T>(
@@ -92,7 +96,10 @@ impl LockBackend for Sqlite {
         let result: QueryResult<Option<(i64, Option<String>, bool)>> =
             with_busy_timeout(conn, limit, |conn| LockRowOf { name }.get_result(conn).optional());
         match result {
-            Ok(Some((token, owner, true))) => Ok(RowLock::Taken { token, owner }),
+            Ok(Some((token, owner, true))) => Ok(RowLock::Taken {
+                token,
+                owner: connection::own(conn, owner)?,
+            }),
             Ok(Some(_)) => Ok(RowLock::Leased),
             Ok(None) => Ok(RowLock::Missing),
             // An answer before the time was over means that SQLite saw no use in waiting.
@@ -108,6 +115,7 @@ impl LockBackend for Sqlite {
     where
         C: LoadConnection<Backend = Self>,
     {
+        connection::number(conn)?;
         Advance { name, owner }.get_result(conn).optional()
     }
 
@@ -115,7 +123,12 @@ impl LockBackend for Sqlite {
     where
         C: LoadConnection<Backend = Self>,
     {
-        Seen { name }.get_result(conn).optional()
+        let seen: Option<(i64, String)> =
+            with_busy_timeout(conn, READ_LIMIT, |conn| Seen { name }.get_result(conn).optional())?;
+        let Some((token, owner)) = seen else {
+            return Ok(None);
+        };
+        Ok(connection::own(conn, Some(owner))?.map(|owner| (token, owner)))
     }
 
     fn exists<C>(conn: &mut C, name: &str) -> QueryResult<bool>
@@ -137,7 +150,7 @@ impl LockBackend for Sqlite {
         C: LoadConnection<Backend = Self>,
     {
         // What is not committed cannot be seen from outside, and a probe would be a writer itself.
-        let rows: Vec<Columns> = List {}.load(conn)?;
+        let rows: Vec<Columns> = with_busy_timeout(conn, READ_LIMIT, |conn| List {}.load(conn))?;
         let row = |columns| LockRow::new(columns, LockState::Unknown);
         Ok(rows.into_iter().map(row).collect())
     }

@@ -10,7 +10,7 @@ impl LockError {
         match (DB::clash(&error), DB::fault(&error)) {
             (Some(clash), _) => Self::clash(clash, name),
             // The session's own limit on waiting, such as PostgreSQL's lock_timeout.
-            (None, Fault::Contended) => Self::Busy(name.to_owned()),
+            (None, Fault::Contended) if !DB::was_cancelled(&error) => Self::Busy(name.to_owned()),
             (None, _) => Self::Database(error),
         }
     }

@@ -6,7 +6,6 @@ use crate::backend::lease::{LeaseBackend, LeaseKey};
 use crate::wait::Patience;
 use crate::{LockConnection, LockError, create, owner};
 use diesel::result::QueryResult;
-use job_db::{Database, Fault};
 use std::time::Duration;
 
 /// One acquisition of a lease: what its holder and its keeper share.
@@ -56,9 +55,8 @@ impl Claim {
             return Err(match in_transaction(conn, |conn| C::Db::exists(conn, name)) {
                 Ok(true) => LockError::Busy(name.to_owned()),
                 Ok(false) => LockError::Unknown(name.to_owned()),
-                // So busy is an SQLite file that nobody may even read it.
-                Err(error) if C::Db::fault(&error) == Fault::Contended => LockError::Busy(name.to_owned()),
-                Err(error) => error.into(),
+                // Who has all of SQLite's file lets nobody read either, where it has a rollback journal.
+                Err(error) => LockError::taking::<C::Db>(error, name),
             });
         };
         Ok(Self {

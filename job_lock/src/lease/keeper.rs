@@ -5,9 +5,13 @@ use crate::{Connect, LockError};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How long to wait for the keeper where trust has ended already.
+/// How long to try to release a lease, at most. What is not released ends by itself, and whoever has held it need not wait
+/// for that.
+const RELEASE_GRACE: Duration = Duration::from_secs(5);
+
+/// How much longer to wait for the keeper, which is about to end by itself unless its connection hangs.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The thread that renews a lease and at last releases it, on a connection of its own.
@@ -47,21 +51,24 @@ impl Keeper {
         }
     }
 
-    /// Has the lease released, and says whether it was ours until then.
+    /// Has the lease released, if that can be done soon, and says whether it was ours until then.
     pub(crate) fn finish(mut self) -> bool {
         self.end()
     }
 
     fn end(&mut self) -> bool {
-        let patience = self.claim.trust.left().max(GRACE);
-        let released = self.thread.end(patience);
-        if let Err(RecvTimeoutError::Timeout) = released {
-            log::warn!(
-                "the connection of lease {:?} hangs: the lease is left to expire, and its thread to end with it",
-                self.claim.name
-            );
+        let patience = self.claim.trust.left().min(RELEASE_GRACE) + GRACE;
+        match self.thread.end(patience) {
+            Ok(released) => released,
+            Err(RecvTimeoutError::Disconnected) => false,
+            Err(RecvTimeoutError::Timeout) => {
+                log::warn!(
+                    "the connection of lease {:?} hangs: the lease is left to expire, and its thread to end with it",
+                    self.claim.name
+                );
+                !self.claim.trust.is_over()
+            }
         }
-        released.unwrap_or(false)
     }
 }
 
@@ -105,10 +112,23 @@ fn keep<M: Connect>(claim: &Claim, session: &mut Session<M>, stop: &Receiver<()>
             None => pause = claim.retry_pause(),
         }
     }
+    release(claim, session)
+}
+
+/// Tries until it comes through, for a while. Without an answer the lease was ours if it still may be trusted.
+fn release<M: Connect>(claim: &Claim, session: &mut Session<M>) -> bool {
+    let start = Instant::now();
     loop {
         match session.try_once("released", claim, |conn| claim.release(conn)) {
             Some(ours) => return ours,
             None if claim.trust.is_over() => return false,
+            None if start.elapsed() + claim.retry_pause() >= RELEASE_GRACE => {
+                log::warn!(
+                    "lease {:?} could not be released in {RELEASE_GRACE:?}, and keeps others out until its time to live is over",
+                    claim.name
+                );
+                return true;
+            }
             None => thread::sleep(claim.retry_pause()),
         }
     }

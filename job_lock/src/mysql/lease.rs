@@ -1,11 +1,13 @@
-use super::{FREE, token, with_no_wait_limit};
-use crate::alone::in_transaction;
+use super::FREE;
+use super::limit::{with_no_wait_limit, with_shortest_wait_limit};
 use crate::backend::lease::{LeaseBackend, LeaseKey};
 use diesel::connection::LoadConnection;
 use diesel::mysql::Mysql;
 use diesel::prelude::*;
+use job_db::{Database, Fault};
 
 job_db::statement! {
+    // An UPDATE would wait for a holder.
     struct Look<'a> on Mysql { name: &'a [u8] => Binary } -> BigInt;
     "SELECT token FROM locks WHERE name = " name " AND " {FREE} " FOR UPDATE SKIP LOCKED"
 }
@@ -15,6 +17,11 @@ job_db::statement! {
     "UPDATE locks SET token = token + 1, owner = " owner ", acquired_at = UTC_TIMESTAMP(6),
        expires_at = UTC_TIMESTAMP(6) + INTERVAL " ttl " MICROSECOND
      WHERE name = " name " AND " {FREE}
+}
+
+job_db::statement! {
+    struct TokenOf<'a> on Mysql { name: &'a [u8] => Binary, owner: &'a str => Text } -> BigInt;
+    "SELECT token FROM locks WHERE name = " name " AND owner = " owner
 }
 
 job_db::statement! {
@@ -53,19 +60,19 @@ impl LeaseBackend for Mysql {
     where
         C: LoadConnection<Backend = Self>,
     {
-        let bytes = name.as_bytes();
-        let lease = Lease {
-            name: bytes,
-            owner,
-            ttl,
-        };
-        in_transaction(conn, |conn| {
-            let free: Option<i64> = Look { name: bytes }.get_result(conn).optional()?;
-            if free.is_none() || lease.execute(conn)? == 0 {
-                return Ok(None);
-            }
-            token(conn, name)
-        })
+        let name = name.as_bytes();
+        let free: Option<i64> = Look { name }.get_result(conn).optional()?;
+        if free.is_none() {
+            return Ok(None);
+        }
+        // Nothing of the look is locked any more, and who has taken the row since is waited for as briefly as the server can.
+        let leased = with_shortest_wait_limit(conn, |conn| Lease { name, owner, ttl }.execute(conn));
+        match leased {
+            Ok(0) => Ok(None),
+            Ok(_) => TokenOf { name, owner }.get_result(conn).optional(),
+            Err(error) if Self::fault(&error) == Fault::Contended => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     fn renew<C>(conn: &mut C, key: LeaseKey<'_>, ttl: i64) -> QueryResult<bool>

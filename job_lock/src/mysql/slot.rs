@@ -5,8 +5,9 @@ use diesel::prelude::*;
 use diesel::sql_types::BigInt;
 
 /// Names of GET_LOCK are the whole server's, and have at most 64 characters; this one has at most 49. Namespace and
-/// number follow, and a bracket.
-const NAME: &str = "CONCAT('gatun_slot_', MD5(CONCAT(COALESCE(DATABASE(), ''), '/', ";
+/// number follow, and a bracket. MariaDB's name of the database is in a character set of three bytes, which does not mix
+/// with what has four.
+const NAME: &str = "CONCAT('gatun_slot_', MD5(CONCAT(COALESCE(CONVERT(DATABASE() USING utf8mb4), ''), '/', ";
 
 job_db::statement! {
     // The lock of a session can be taken twice by it; the second time is none.

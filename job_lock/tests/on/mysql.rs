@@ -18,6 +18,11 @@ pub(super) const LEVELS: &[&str] = &[
 ];
 pub(super) const SETTINGS: &[&str] = LEVELS;
 pub(super) const KILL: Option<&str> = Some("KILL ID");
+/// How a session's statement is ended, and how many sessions wait for a lock.
+pub(super) const CANCEL: Option<(&str, &str)> = Some((
+    "KILL QUERY ID",
+    "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ID AND info LIKE 'UPDATE locks%'",
+));
 pub(super) const FREE_ALL: Option<&str> = Some("SELECT RELEASE_ALL_LOCKS()");
 pub(super) const LISTED_FREE: LockState = LockState::Free;
 pub(super) const LISTED_HELD: LockState = LockState::Held;

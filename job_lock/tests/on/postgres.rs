@@ -18,6 +18,11 @@ pub(super) const LEVELS: &[&str] = &[
 ];
 pub(super) const SETTINGS: &[&str] = LEVELS;
 pub(super) const KILL: Option<&str> = Some("SELECT pg_terminate_backend(ID)");
+/// How a session's statement is ended, and how many sessions wait for a lock.
+pub(super) const CANCEL: Option<(&str, &str)> = Some((
+    "SELECT pg_cancel_backend(ID)",
+    "SELECT count(*) FROM pg_stat_activity WHERE pid = ID AND wait_event_type = 'Lock'",
+));
 pub(super) const FREE_ALL: Option<&str> = Some("SELECT pg_advisory_unlock_all()");
 pub(super) const LISTED_FREE: LockState = LockState::Free;
 pub(super) const LISTED_HELD: LockState = LockState::Held;

@@ -4,8 +4,10 @@ use super::{Conn, Db};
 use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
 use diesel::sql_types::Integer;
-use job_lock::{Lock, LockError, LockState, Slot};
+use job_lock::{Lock, LockError, LockState, Slot, Wait};
 use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 pub(super) const ONE_WRITER: bool = true;
 pub(super) const FOR_UPDATE: &str = "";
@@ -13,6 +15,8 @@ pub(super) const FOR_UPDATE: &str = "";
 pub(super) const LEVELS: &[&str] = &["PRAGMA journal_mode = WAL"];
 pub(super) const SETTINGS: &[&str] = &["PRAGMA journal_mode = WAL", "PRAGMA journal_mode = DELETE"];
 pub(super) const KILL: Option<&str> = None;
+/// How a session's statement is ended, and how many sessions wait for a lock.
+pub(super) const CANCEL: Option<(&str, &str)> = None;
 pub(super) const FREE_ALL: Option<&str> = None;
 pub(super) const LISTED_FREE: LockState = LockState::Unknown;
 pub(super) const LISTED_HELD: LockState = LockState::Unknown;
@@ -150,6 +154,64 @@ fn a_file_that_nobody_may_read_is_busy() {
             panic!("ran")
         });
     assert!(matches!(leased, Err(LockError::Busy(_))), "{leased:?}");
+}
+
+/// Runs `meanwhile` in another thread, and has a connection that lets nobody read or write the file until then and a little
+/// longer.
+fn while_exclusive(db: &Db, meanwhile: impl FnOnce() + Send) {
+    let conn = &mut db.connect();
+    conn.batch_execute("BEGIN EXCLUSIVE").unwrap();
+    let (begun, is_begun) = channel();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            begun.send(()).unwrap();
+            meanwhile();
+        });
+        is_begun.recv().unwrap();
+        // So long that it has met the writer.
+        std::thread::sleep(Duration::from_millis(100));
+        conn.batch_execute("COMMIT").unwrap();
+    });
+}
+
+#[test]
+fn a_writer_who_lets_nobody_read_is_waited_for() {
+    let db = Db::new();
+    // It stays with the file.
+    db.execute("PRAGMA journal_mode = DELETE");
+    Lock::create(&mut db.connect(), "a").unwrap();
+    let manager = Arc::new(diesel::r2d2::ConnectionManager::<Conn>::new(db.url()));
+    let minute = Duration::from_secs(60);
+    while_exclusive(&db, || {
+        let nobody_waits = Lock::lease_on("a", minute)
+            .wait(Wait::No)
+            .hold(&manager, |_| Ok::<_, LockError>(()));
+        assert!(
+            matches!(nobody_waits, Err(LockError::Busy(_))),
+            "{nobody_waits:?}"
+        );
+    });
+    while_exclusive(&db, || {
+        Lock::lease(&manager, "a", minute, |_| Ok::<_, LockError>(())).unwrap();
+    });
+    while_exclusive(&db, || {
+        // One who waits too long for it is told that none is free.
+        Slot::claim(&manager, "numbers", 1).unwrap();
+    });
+    while_exclusive(&db, || {
+        assert!(
+            Lock::list(&mut open(db.url()))
+                .unwrap()
+                .iter()
+                .any(|lock| lock.name == "a")
+        );
+    });
+    // Inside a transaction too, where it looks whose the lock is.
+    while_exclusive(&db, || {
+        open(db.url())
+            .transaction(|conn| Lock::on("a").join().synchronize(conn, |_| Ok::<_, LockError>(())))
+            .unwrap();
+    });
 }
 
 pub(super) fn open(url: &str) -> Conn {

@@ -119,3 +119,34 @@ fn a_transaction_of_a_slot_notices_that_it_was_ended() {
         assert_eq!(notes(&db).last(), Some(&3));
     }
 }
+
+/// What the closure has committed by hand is everybody's to see, and its owner still has a closure that runs.
+#[test]
+fn a_commit_by_hand_lets_no_other_transaction_of_the_process_in() {
+    let db = db_with(&["a"]);
+    let result = Lock::synchronize(&mut db.connect(), "a", |first| {
+        first.conn().batch_execute("COMMIT")?;
+        for has_taken_one in [false, true] {
+            let other = &mut db.connect();
+            if has_taken_one {
+                Lock::on("b")
+                    .create_missing()
+                    .synchronize(other, |_| Ok::<_, LockError>(()))?;
+            }
+            let unasked: Result<(), LockError> =
+                other.transaction(|other| Lock::synchronize(other, "a", |_| panic!("ran")));
+            assert!(matches!(unasked, Err(LockError::InTransaction(_))), "{unasked:?}");
+        }
+        let joined = db.connect().transaction(|other| {
+            Lock::on("a").join().wait(Wait::No).synchronize(other, |second| {
+                // And that one holds it.
+                let again = Lock::synchronize(second.conn(), "a", |again| Ok::<_, LockError>(again.token()))?;
+                assert_eq!(again, second.token());
+                Ok::<_, LockError>(again)
+            })
+        });
+        assert_eq!(joined.unwrap(), first.token() + 1);
+        Ok::<_, LockError>(())
+    });
+    assert!(matches!(result, Err(LockError::Lost(_))), "{result:?}");
+}

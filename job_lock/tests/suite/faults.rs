@@ -3,7 +3,7 @@
 use super::leases::Manager;
 use super::{Conn, Db, on};
 use diesel::r2d2::ConnectionManager;
-use job_lock::{Leader, Lock, LockError, Wait};
+use job_lock::{Connect, Leader, Lock, LockError, Wait};
 use job_test::server::Tap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -121,4 +121,60 @@ pub(in super::super) fn a_lease_outlives_a_restart(url: &str, restart: impl FnOn
     .unwrap();
     let short = Lock::lease(&manager, "a", BRIEF, |_| Ok::<_, LockError>(()));
     short.unwrap();
+}
+
+/// It lasts for long after the release was given up, and is not over when the test ends.
+const NOT_BRIEF: Duration = Duration::from_secs(40);
+
+#[test]
+fn a_release_that_is_held_up_is_given_up_long_before_the_lease_ends() {
+    use diesel::connection::SimpleConnection;
+    let db = super::support::db_with(&["a"]);
+    let in_the_way = &mut db.connect();
+    let result = Lock::lease(&manager_of(db.url()), "a", NOT_BRIEF, |_| {
+        in_the_way.batch_execute("BEGIN; UPDATE locks SET token = token")?;
+        Ok::<_, LockError>("done")
+    });
+    // It was its own for all the time of the closure.
+    assert!(matches!(result, Ok("done")), "{result:?}");
+    in_the_way.batch_execute("ROLLBACK").unwrap();
+}
+
+/// Connections, while there are any to be had.
+#[derive(Clone)]
+struct Unless(Manager, Arc<AtomicBool>);
+
+impl Connect for Unless {
+    type Conn = Conn;
+
+    fn connect(&self) -> Result<Conn, LockError> {
+        if self.1.load(Ordering::SeqCst) {
+            return Err(LockError::NoConnection("it is away".into()));
+        }
+        self.0.connect()
+    }
+}
+
+#[test]
+fn a_release_without_a_database_is_given_up_long_before_the_lease_ends() {
+    if on::KILL.is_none() {
+        return; // SQLite has no sessions that could end.
+    }
+    crate::once::warnings::listen();
+    let name = format!("away/{}", on::LOG_NAME);
+    let db = super::support::db_with(&[&name]);
+    let is_away = Arc::new(AtomicBool::new(false));
+    let connections = Unless(manager_of(&on::url_with_a_name(&db)), is_away.clone());
+    let result = Lock::lease(&connections, &name, NOT_BRIEF, |_| {
+        is_away.store(true, Ordering::SeqCst);
+        on::end_named_sessions(&db);
+        Ok::<_, LockError>("done")
+    });
+    assert!(matches!(result, Ok("done")), "{result:?}");
+    let warned = crate::once::warnings::count(&format!("{name:?} could not be released"));
+    assert_eq!(warned, 1);
+    let again = Lock::lease_on(&name, NOT_BRIEF)
+        .wait(Wait::No)
+        .hold(&manager_of(db.url()), |_| Ok::<_, LockError>(()));
+    assert!(matches!(again, Err(LockError::Busy(_))), "{again:?}");
 }

@@ -32,8 +32,26 @@ fn n_claimants_have_n_numbers_and_one_more_gets_none() {
 fn flaw_2_namespaces_do_not_collide() {
     let db = db_with(&[]);
     let manager = manager(&db);
-    let spaces = ["x", "y", "X", "x ", "x/1", "x/0", "x_0", "ä", "a\u{308}"]
-        .map(|suffix| format!("{}{suffix}", namespace(&db)));
+    let spaces = [
+        "x",
+        "y",
+        "X",
+        "x ",
+        "x/1",
+        "x/0",
+        "x_0",
+        "ä",
+        "a\u{308}",
+        "'",
+        "\\",
+        "%",
+        "?",
+        "日",
+        "🦀",
+        "🦑",
+        "\u{10FFFF}",
+    ]
+    .map(|suffix| format!("{}{suffix}", namespace(&db)));
     let slots: Vec<_> = spaces
         .iter()
         .map(|space| Slot::claim(&manager, space, 1).unwrap().unwrap())

@@ -170,3 +170,25 @@ fn a_joined_lock_waits_as_told() {
     });
     assert_eq!(notes(&db), [1, 2]);
 }
+
+/// As by an administrator, which is no limit on waiting.
+#[test]
+fn a_wait_that_is_cancelled_is_an_error_and_not_busy() {
+    let Some((cancel, waits)) = on::CANCEL else {
+        return; // SQLite has no server that could be told to.
+    };
+    let db = db_with(&["a"]);
+    let waiter = &mut db.connect();
+    let id = on::session_id(waiter).to_string();
+    while_held(&db, "a", || {
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| Lock::synchronize(waiter, "a", |_| Ok::<_, LockError>(())));
+            job_test::eventually("it waits", || db.count(&waits.replace("ID", &id)) > 0);
+            db.execute(&cancel.replace("ID", &id));
+            let result = waiting.join().unwrap();
+            assert!(matches!(result, Err(LockError::Database(_))), "{result:?}");
+        });
+    });
+    // The session is as good as before.
+    Lock::synchronize(waiter, "a", |_| Ok::<_, LockError>(())).unwrap();
+}
