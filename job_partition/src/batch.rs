@@ -46,7 +46,7 @@ pub(crate) enum Left {
 /// Why a batch came to nothing.
 #[derive(Debug)]
 pub(crate) enum Trouble {
-    /// A statement around the closure failed.
+    /// A statement before the closure failed.
     Statement(Error),
     /// The closure failed on these rows, or what it did could not be committed.
     Work {
@@ -153,7 +153,7 @@ where
         perform::<Db<M>, _, _>(work, &rows, &keys, conn)?;
         all_marked(shared, conn, &keys, span)?;
     }
-    C::<M>::commit_transaction(conn).map_err(|error| of_work::<M>(&keys, error))?;
+    C::<M>::commit_transaction(conn).map_err(|error| of_work(&keys, error))?;
     Ok(Batch::Done {
         done: keys.len(),
         found: count,
@@ -183,7 +183,7 @@ where
     // Where the closure has swallowed an error that ended the transaction, this is what fails.
     let mut sql = plan.still_pending(keys);
     sql.text(Db::<M>::TELLS_OF_END);
-    let found = Db::<M>::numbered(conn, sql).map_err(|error| of_work::<M>(keys, error))?;
+    let found = Db::<M>::numbered(conn, sql).map_err(|error| of_work(keys, error))?;
     if found.iter().any(|row| row.number == 1) {
         return Err(Trouble::Work {
             keys: keys.to_vec(),
@@ -202,8 +202,7 @@ where
     if left.is_empty() {
         if shared.ebb.wants_look(shared.tally.rows()) {
             let some = &keys[..keys.len().min(SOME)];
-            let there =
-                Db::<M>::numbered(conn, plan.there(some)).map_err(|error| of_work::<M>(keys, error))?;
+            let there = Db::<M>::numbered(conn, plan.there(some)).map_err(|error| of_work(keys, error))?;
             if there.len() < some.len() {
                 shared.ebb.watch();
             }
@@ -223,18 +222,12 @@ where
     })
 }
 
-/// An error that what the closure did may have brought about, such as of a constraint that is checked at COMMIT.
-fn of_work<M>(keys: &[KeyValue], error: Error) -> Trouble
-where
-    M: ManageConnection,
-    M::Connection: PartitionConnection,
-{
-    match Db::<M>::fault(&error) {
-        Fault::Other => Trouble::Work {
-            keys: keys.to_vec(),
-            error: error.into(),
-            left: Left::Nothing,
-        },
-        _ => Trouble::Statement(error),
+/// An error that what the closure did may have brought about, such as of a constraint that is checked at COMMIT. Also one that
+/// may go away by another try may be that of one row, such as one that the session does not live through.
+fn of_work(keys: &[KeyValue], error: Error) -> Trouble {
+    Trouble::Work {
+        keys: keys.to_vec(),
+        error: error.into(),
+        left: Left::Nothing,
     }
 }

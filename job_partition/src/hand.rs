@@ -119,7 +119,7 @@ where
     }
 
     /// Waits while the run is paused or throttled; `false` means stop.
-    fn may_start(&self) -> bool {
+    pub(crate) fn may_start(&self) -> bool {
         let shared = self.shared;
         let options = shared.partition;
         if options.control.is_paused() {

@@ -91,7 +91,7 @@
 //! - **Rows that come while the run goes on**, wherever their keys lie, are done by it if they are committed before its last
 //!   look; the others are a later run's.
 //! - **Lost connections, deadlocks and serialization failures are tried again**, with growing pauses. A batch that the
-//!   database refuses again and again is halved like one that failed.
+//!   database refuses again and again, be it at COMMIT, is halved like one that failed.
 //! - **Nothing but transactions on PostgreSQL**: no session's locks and no settings. A proxy in transaction mode may stand
 //!   between, if prepared statements are not kept: [`Partition::statement_cache`].
 //!

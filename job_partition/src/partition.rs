@@ -185,7 +185,7 @@ impl Partition {
         self
     }
 
-    /// Is asked before each batch; while it gives a [`Pause`], no batch is started. Its panic is the run's.
+    /// Is asked before each batch, each half of one that failed, and each new try; while it gives a [`Pause`], no batch is started. Its panic is the run's.
     pub fn throttle(mut self, throttle: impl Fn() -> Option<Pause> + Send + Sync + 'static) -> Self {
         self.throttle = Some(Box::new(throttle));
         self

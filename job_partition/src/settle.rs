@@ -51,6 +51,9 @@ where
         self.halve(keys, &error, &mut spans)?;
         while let Some(keys) = spans.pop() {
             let [first, ..] = keys.as_slice() else { continue };
+            if !self.may_start() {
+                return Ok(false);
+            }
             let span = Span::Between(first.clone(), keys[keys.len() - 1].clone());
             match self.settle(part, &span, keys.len())? {
                 Settled::Done { .. } => {}
@@ -65,9 +68,6 @@ where
                     }
                 }
                 Settled::Ended => return Ok(false),
-            }
-            if self.shared.partition.control.is_stopped() {
-                return Ok(false);
             }
         }
         Ok(true)
@@ -200,7 +200,7 @@ where
                 Trouble::Work { error, .. } => log::warn!("gatun partition: {error:#}; trying again"),
             }
             shared.tally.retried();
-            if !shared.sleep(jittered(pause)) {
+            if !shared.sleep(jittered(pause)) || !self.may_start() {
                 break;
             }
             pause = (pause * 2).min(LONGEST_PAUSE);

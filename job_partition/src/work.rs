@@ -28,10 +28,13 @@ where
     let (error, left) = match catch_unwind(AssertUnwindSafe(|| work(rows, conn))) {
         Ok(Ok(())) if !is_broken(conn) && transaction_depth(conn) == 1 => match DB::check_open(conn) {
             Ok(()) => return Ok(()),
-            Err(error) if DB::fault(&error) == Fault::Disconnected => return Err(error.into()),
-            Err(_) => (anyhow!(OVER), Left::Writes),
+            Err(error) => of_open(DB::fault(&error), error),
         },
-        Ok(Ok(())) => (anyhow!(OVER), Left::Writes),
+        // The closure may have swallowed that its session was gone.
+        Ok(Ok(())) => match conn.batch_execute("SELECT 1") {
+            Ok(()) => (anyhow!(OVER), Left::Writes),
+            Err(error) => of_open(DB::fault(&error), error),
+        },
         Ok(Err(error)) => (error, Left::Nothing),
         Err(panic) => (
             anyhow!("the closure panicked: {}", message(panic.as_ref())),
@@ -49,6 +52,14 @@ where
         error,
         left,
     })
+}
+
+/// What it means that the transaction does not answer: it went with its session, or it is over.
+fn of_open(fault: Fault, error: Error) -> (anyhow::Error, Left) {
+    match fault {
+        Fault::Disconnected => (error.into(), Left::Unknown),
+        _ => (anyhow!(OVER), Left::Writes),
+    }
 }
 
 /// Rolls back what the closure did, or finds that its transaction is over.

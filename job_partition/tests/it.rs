@@ -6,6 +6,7 @@
 mod postgres {
     use job_partition::Key;
     use job_test::postgres::{Conn, Db};
+    use std::time::Duration;
     #[path = "only/isolation.rs"]
     mod isolation;
     #[path = "only/postgres.rs"]
@@ -24,6 +25,16 @@ mod postgres {
     const LEVEL: &str = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL $LEVEL";
     const MANY: u16 = 3_000;
     const PLACEHOLDER: &str = "$1";
+    const REFUSE_AT_COMMIT: Option<&str> = Some(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+           IF NEW.id = -77 THEN RAISE EXCEPTION 'never' USING ERRCODE = '40001'; END IF; RETURN NEW; END $$;
+         CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON items DEFERRABLE INITIALLY DEFERRED
+           FOR EACH ROW EXECUTE FUNCTION refuse()",
+    );
+    const SHORT_IDLE: Option<(&str, Duration)> = Some((
+        "SET LOCAL idle_in_transaction_session_timeout = 50",
+        Duration::from_millis(250),
+    ));
     const SESSION: &str = "SELECT CAST(pg_backend_pid() AS bigint) AS number";
 
     /// The key as an SQL literal.
@@ -41,6 +52,7 @@ mod postgres {
 mod mysql {
     use job_partition::Key;
     use job_test::mysql::{Conn, Db};
+    use std::time::Duration;
     #[path = "only/isolation.rs"]
     mod isolation;
     #[path = "only/mysql.rs"]
@@ -57,6 +69,9 @@ mod mysql {
     const LEVEL: &str = "SET SESSION TRANSACTION ISOLATION LEVEL $LEVEL";
     const MANY: u16 = 3_000;
     const PLACEHOLDER: &str = "?";
+    const REFUSE_AT_COMMIT: Option<&str> = None;
+    const SHORT_IDLE: Option<(&str, Duration)> =
+        Some(("SET SESSION wait_timeout = 1", Duration::from_millis(1500)));
     const SESSION: &str = "SELECT CAST(CONNECTION_ID() AS signed) AS number";
 
     fn literal(kind: Key) -> &'static str {
@@ -77,6 +92,7 @@ mod mysql {
 mod sqlite {
     use job_partition::Key;
     use job_test::sqlite::{Conn, Db};
+    use std::time::Duration;
     #[path = "suite/mod.rs"]
     mod suite;
 
@@ -89,6 +105,8 @@ mod sqlite {
     ));
     const MANY: u16 = 33_000; // binds are 32,766 at most
     const PLACEHOLDER: &str = "?1";
+    const REFUSE_AT_COMMIT: Option<&str> = None;
+    const SHORT_IDLE: Option<(&str, Duration)> = None;
     const SESSION: &str = "SELECT 0 AS number";
 
     fn literal(_: Key) -> &'static str {

@@ -1,5 +1,6 @@
 use super::{
-    Conn, Db, IMPLICIT_COMMIT, KILL, MANY, PLACEHOLDER, SESSION, SWALLOWED_ROLLBACK, UUID, literal, uuid,
+    Conn, Db, IMPLICIT_COMMIT, KILL, MANY, PLACEHOLDER, REFUSE_AT_COMMIT, SESSION, SHORT_IDLE,
+    SWALLOWED_ROLLBACK, UUID, literal, uuid,
 };
 
 mod completion; // is proved
@@ -14,3 +15,4 @@ mod loops; // closures that mark nothing
 mod many; // partitions
 mod options; // what cannot be
 mod processes; // several, and ones that are killed
+mod refusals; // by the database, of one row again and again
