@@ -100,6 +100,8 @@ impl MariadbServer {
             command.arg("--user=mysql");
         }
         command.arg(format!("--datadir={}", self.folder.path().join("data").display()));
+        // Of its own: a server that starts removes what looks left over there, also that of another one.
+        command.env("TMPDIR", self.folder.path());
         command
     }
 
