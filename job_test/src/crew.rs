@@ -198,6 +198,76 @@ impl Drop for Crew {
     }
 }
 
+/// What the members of a crew do, each in one transaction that lasts until it is told to commit.
+pub trait Rivalry {
+    /// How the server ends the session of that number; `None` where there are no sessions to end.
+    fn cut(&self) -> Option<Box<dyn Fn(i64) + '_>>;
+    /// Asserts that nobody else may act now.
+    fn assert_held(&self);
+    /// Asserts that so many have acted and committed, and nobody twice.
+    fn assert_committed(&self, number: i64);
+}
+
+impl Crew {
+    /// Kills, suspends and cuts off whoever is about to commit, by turns: the next one proceeds, and nobody who has lost what it
+    /// had commits. Gives how many have committed.
+    ///
+    /// # Panics
+    /// Where that is not so.
+    pub fn rival(&mut self, rivalry: &impl Rivalry, rounds: usize) -> i64 {
+        let mut committed = 0;
+        for round in 0..rounds {
+            let (holder, session) = self.next_to_act();
+            match (round % 3, rivalry.cut()) {
+                (1, cut) => {
+                    // Its session is there as long as nobody ends it.
+                    self.suspend(holder);
+                    rivalry.assert_held();
+                    self.resume(holder);
+                    assert!(self.commit(holder), "a holder commits");
+                    committed += 1;
+                    let (holder, session) = self.next_to_act();
+                    self.suspend(holder);
+                    rivalry.assert_held();
+                    if let Some(cut) = cut {
+                        cut(session);
+                        self.proceed();
+                        self.resume(holder);
+                        assert!(!self.commit(holder), "a zombie, in round {round}");
+                    } else {
+                        self.kill(holder);
+                        self.proceed();
+                    }
+                }
+                (2, Some(cut)) => {
+                    cut(session);
+                    self.proceed();
+                    assert!(!self.commit(holder), "after the loss, in round {round}");
+                }
+                _ => {
+                    self.kill(holder);
+                    self.proceed();
+                }
+            }
+            // Each way of a round ends with a successor's commit.
+            committed += 1;
+            rivalry.assert_committed(committed);
+        }
+        committed
+    }
+
+    /// One that has acted and not committed, and its session.
+    fn next_to_act(&mut self) -> (usize, i64) {
+        let holder = self.next_holder();
+        (holder, self.act(holder).expect("a holder acts"))
+    }
+
+    fn proceed(&mut self) {
+        let (next, _) = self.next_to_act();
+        assert!(self.commit(next), "a holder commits");
+    }
+}
+
 /// In a member: the role that it plays.
 ///
 /// # Panics

@@ -5,7 +5,7 @@ use super::child::{Role, crew};
 use super::support::db_with;
 use super::{Db, on};
 use job_lock::{Lock, LockError, Wait};
-use job_test::crew::{Crew, rounds};
+use job_test::crew::{Crew, Rivalry, rounds};
 
 /// Suspends one that is not in the middle of a write that keeps everybody out of a file: its renewal, after what it was
 /// told to do.
@@ -89,97 +89,41 @@ fn nobody_acts_twice_when_holders_of_a_slot_are_killed_suspended_and_cut_off() {
     survive(Role::Slot, if on::ONE_WRITER { 1 } else { rounds(10) });
 }
 
-/// A crew that wants a lock that is a row, each for one transaction.
-struct Rivals {
-    // In this order, so that the processes are gone when the database goes.
-    crew: Crew,
-    db: Db,
-    committed: i64,
-}
+/// A lock that is a row, for one transaction each.
+struct Acts(Db);
 
-impl Rivals {
-    fn start() -> Self {
-        let db = db_with(&[]);
-        // Nothing but the lock keeps two from being number n.
-        db.execute("CREATE TABLE acts (topic BIGINT NOT NULL, n BIGINT NOT NULL, claim BIGINT NOT NULL)");
-        let crew = crew(&db, Role::Lock, 3);
-        let committed = 0;
-        Self { crew, db, committed }
-    }
-
-    /// One that has acted and not committed, and its session.
-    fn next_holder(&mut self) -> (usize, i64) {
-        let holder = self.crew.next_holder();
-        (holder, self.crew.act(holder).expect("a holder acts"))
-    }
-
-    fn commit(&mut self, holder: usize) {
-        assert!(self.crew.commit(holder), "a holder commits");
-        self.committed += 1;
-    }
-
-    fn proceed(&mut self) {
-        let (next, _) = self.next_holder();
-        self.commit(next);
-    }
-
-    fn cut(&self, session: i64) {
-        let kill = on::KILL.expect("a server");
-        self.db.execute(&kill.replace("ID", &session.to_string()));
+impl Rivalry for Acts {
+    fn cut(&self) -> Option<Box<dyn Fn(i64) + '_>> {
+        let kill = on::KILL?;
+        Some(Box::new(move |session| {
+            self.0.execute(&kill.replace("ID", &session.to_string()));
+        }))
     }
 
     fn assert_held(&self) {
-        let conn = &mut self.db.connect();
+        let conn = &mut self.0.connect();
         let tried = Lock::on("a")
             .wait(Wait::No)
             .synchronize(conn, |_| Ok::<_, LockError>(()));
         assert!(matches!(tried, Err(LockError::Busy(_))), "{tried:?}");
     }
 
-    fn assert_each_acted_once(&self) {
+    fn assert_committed(&self, number: i64) {
         for what in ["*", "DISTINCT n", "DISTINCT claim"] {
-            let acts = self.db.count(&format!("SELECT count({what}) FROM acts"));
-            assert_eq!(acts, self.committed, "{what}");
+            let acts = self.0.count(&format!("SELECT count({what}) FROM acts"));
+            assert_eq!(acts, number, "{what}");
         }
-        assert_eq!(self.db.count("SELECT max(n) FROM acts"), self.committed);
+        assert_eq!(self.0.count("SELECT max(n) FROM acts"), number);
     }
 }
 
 #[test]
 fn nobody_acts_twice_when_holders_of_a_lock_are_killed_suspended_and_cut_off() {
-    let mut rivals = Rivals::start();
-    for round in 0..rounds(6) {
-        let (holder, session) = rivals.next_holder();
-        match round % 3 {
-            1 => {
-                // Its session is there as long as nobody ends it.
-                rivals.crew.suspend(holder);
-                rivals.assert_held();
-                rivals.crew.resume(holder);
-                rivals.commit(holder);
-                let (holder, session) = rivals.next_holder();
-                rivals.crew.suspend(holder);
-                rivals.assert_held();
-                if on::KILL.is_some() {
-                    rivals.cut(session);
-                    rivals.proceed();
-                    rivals.crew.resume(holder);
-                    assert!(!rivals.crew.commit(holder), "a zombie, in round {round}");
-                } else {
-                    rivals.crew.kill(holder);
-                    rivals.proceed();
-                }
-            }
-            2 if on::KILL.is_some() => {
-                rivals.cut(session);
-                rivals.proceed();
-                assert!(!rivals.crew.commit(holder), "after the loss, in round {round}");
-            }
-            _ => {
-                rivals.crew.kill(holder);
-                rivals.proceed();
-            }
-        }
-        rivals.assert_each_acted_once();
-    }
+    let db = db_with(&[]);
+    // Nothing but the lock keeps two from being number n.
+    db.execute("CREATE TABLE acts (topic BIGINT NOT NULL, n BIGINT NOT NULL, claim BIGINT NOT NULL)");
+    let acts = Acts(db);
+    // Declared after the database, so that the processes are gone when it goes.
+    let mut crew = crew(&acts.0, Role::Lock, 3);
+    crew.rival(&acts, rounds(6));
 }

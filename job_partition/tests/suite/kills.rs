@@ -7,7 +7,7 @@ use super::items::{
 use super::{Conn, Db, KILL};
 use diesel::r2d2::ConnectionManager;
 use job_partition::{Control, Key, Outcome, Partition};
-use job_test::crew::{Crew, next_order, role, rounds, say};
+use job_test::crew::{Crew, Rivalry, next_order, role, rounds, say};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -47,36 +47,15 @@ fn play() {
     }
 }
 
-/// A crew that wants a batch each.
-struct Rivals {
-    // In this order, so that the processes are gone when the database goes.
-    crew: Crew,
+/// A batch each.
+struct Batches {
     db: Db,
-    committed: u32,
 }
 
-impl Rivals {
-    fn start(rows: u64) -> Self {
-        let db = items(Key::Integer, rows);
-        let crew = Crew::start(module_path!(), db.url(), 3);
-        let committed = 0;
-        Self { crew, db, committed }
-    }
-
-    /// One that has done its batch and not committed it, and its session.
-    fn next_holder(&mut self) -> (usize, i64) {
-        let holder = self.crew.next_holder();
-        (holder, self.crew.act(holder).expect("a holder acts"))
-    }
-
-    fn commit(&mut self, holder: usize) {
-        assert!(self.crew.commit(holder), "a holder commits");
-        self.committed += 1;
-    }
-
-    fn proceed(&mut self) {
-        let (next, _) = self.next_holder();
-        self.commit(next);
+impl Rivalry for Batches {
+    fn cut(&self) -> Option<Box<dyn Fn(i64) + '_>> {
+        KILL?;
+        Some(Box::new(|session| cut(&self.db, session)))
     }
 
     fn assert_held(&self) {
@@ -93,9 +72,9 @@ impl Rivals {
     }
 
     /// The rows that one has lost were done by the next, and no others before them.
-    fn assert_each_done_once(&self) {
+    fn assert_committed(&self, number: i64) {
         assert_done_at_most_once(&self.db);
-        let done = i64::from(self.committed * BATCH);
+        let done = number * i64::from(BATCH);
         assert_eq!(self.db.count("SELECT count(*) FROM audit"), done);
         assert_eq!(self.db.count("SELECT max(item) - min(item) + 1 FROM audit"), done);
     }
@@ -106,43 +85,14 @@ fn nobody_acts_twice_when_holders_of_a_batch_are_killed_suspended_and_cut_off() 
     let rounds = rounds(6);
     // At most two batches of a round are committed; what is left is done at the end.
     let rows = (2 * rounds as u64 + 2) * u64::from(BATCH);
-    let mut rivals = Rivals::start(rows);
-    for round in 0..rounds {
-        let (holder, number) = rivals.next_holder();
-        match round % 3 {
-            1 => {
-                // Its session is there as long as nobody ends it.
-                rivals.crew.suspend(holder);
-                rivals.assert_held();
-                rivals.crew.resume(holder);
-                rivals.commit(holder);
-                let (holder, number) = rivals.next_holder();
-                rivals.crew.suspend(holder);
-                rivals.assert_held();
-                if KILL.is_some() {
-                    cut(&rivals.db, number);
-                    rivals.proceed();
-                    rivals.crew.resume(holder);
-                    assert!(!rivals.crew.commit(holder), "a zombie, in round {round}");
-                } else {
-                    rivals.crew.kill(holder);
-                    rivals.proceed();
-                }
-            }
-            2 if KILL.is_some() => {
-                cut(&rivals.db, number);
-                rivals.proceed();
-                assert!(!rivals.crew.commit(holder), "after the loss, in round {round}");
-            }
-            _ => {
-                rivals.crew.kill(holder);
-                rivals.proceed();
-            }
-        }
-        rivals.assert_each_done_once();
-    }
-    rivals.crew.end();
-    let report = one_partition().run(&rivals.db.manager(), mark).unwrap();
+    let batches = Batches {
+        db: items(Key::Integer, rows),
+    };
+    // Declared after the database, so that the processes are gone when it goes.
+    let mut crew = Crew::start(module_path!(), batches.db.url(), 3);
+    crew.rival(&batches, rounds);
+    crew.end();
+    let report = one_partition().run(&batches.db.manager(), mark).unwrap();
     assert!(report.is_complete(), "{report}");
-    assert_each_done_once(&rivals.db, rows);
+    assert_each_done_once(&batches.db, rows);
 }

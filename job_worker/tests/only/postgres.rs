@@ -2,12 +2,14 @@
 
 #[path = "held.rs"]
 mod held; // rows that an app has locked and does not let go
+#[path = "read_only.rs"]
+mod read_only; // a database that is read-only for a while
 
-use super::suite::stage::{Notes, Stage, Step, await_status, find, start, step, worker};
+use super::suite::stage::{Notes, Stage, Step, await_status, start, step};
+use super::suite::transactions::not_completed_where_the_transaction_ended;
 use super::{Conn, Db};
 use crate::tools::capture;
 use crate::tools::proxy::Proxy;
-use anyhow::ensure;
 use crossbeam_channel::bounded;
 use diesel::connection::SimpleConnection;
 use diesel::r2d2::ConnectionManager;
@@ -15,6 +17,7 @@ use job_core::{Job, Status};
 use job_test::eventually;
 use job_test::server::PostgresServer;
 use job_worker::{Worker, WorkerError};
+use read_only::read_only_for_a_while;
 use serde_json::json;
 use std::time::Duration;
 
@@ -248,109 +251,32 @@ fn a_database_that_is_read_only_for_a_while_changes_no_outcome() {
     let server = PostgresServer::start();
     let db = Db::new_on(&server.url());
     let admin = &mut db.connect();
-    let (began, begun) = bounded::<()>(0);
-    let (go, gone) = bounded::<()>(0);
-    let stage = Stage::new(move |name, run| {
-        if run.attempt() == 1 {
-            began.send(())?;
-            gone.recv()?;
-            ensure!(name != "fails once", "not this time");
-        }
-        Ok(json!("paid"))
-    });
-    let started = start(
-        Worker::new(ConnectionManager::<Conn>::new(db.url()), stage)
-            .register::<Step>()
-            .threads(2)
-            .poll(Duration::from_millis(20))
-            .stop_on_signals(false),
-    );
-    let ids = Job::enqueue_all(&mut db.connect(), ["pays", "fails once"].map(step)).unwrap();
-    for _ in &ids {
-        begun.recv().unwrap();
-    }
-    admin
-        .batch_execute("ALTER SYSTEM SET default_transaction_read_only = on")
-        .unwrap();
-    admin.batch_execute("SELECT pg_reload_conf()").unwrap();
-    eventually("new sessions are read-only", || {
-        db.text("SELECT current_setting('transaction_read_only')")
-            .as_deref()
-            == Some("on")
-    });
-    for _ in &ids {
-        go.send(()).unwrap();
-    }
-    // More often than the worker needs to suspect an outcome that the database refuses alone.
-    eventually("outcomes are refused again and again", || {
-        capture::lines_with("read-only transaction")
-            .iter()
-            .filter(|line| line.contains("gatun completer"))
-            .count()
-            > 5
-    });
-    for id in &ids {
-        assert_eq!(find(&db, *id).status(), Status::Processing);
-    }
-    admin
-        .batch_execute("SET default_transaction_read_only = off")
-        .unwrap();
-    admin
-        .batch_execute("ALTER SYSTEM RESET default_transaction_read_only")
-        .unwrap();
-    admin.batch_execute("SELECT pg_reload_conf()").unwrap();
-    for id in &ids {
-        await_status(&db, *id, Status::Completed);
-        let job = find(&db, *id);
-        assert_eq!(job.output::<String>().unwrap(), "paid");
-        let expected = if *id == ids[0] {
-            (1, None)
+    let mut read_only = |is_on: bool| {
+        let (session, system) = if is_on {
+            ("on", "SET default_transaction_read_only = on")
         } else {
-            (2, Some("not this time"))
+            ("off", "RESET default_transaction_read_only")
         };
-        assert_eq!((job.attempts(), job.last_error()), expected);
-    }
-    let report = started.stop();
-    assert_eq!((report.completed, report.retried, report.failed), (2, 1, 0));
-    db.assert_invariants();
+        // The session that says so must be able to.
+        admin
+            .batch_execute("SET default_transaction_read_only = off")
+            .unwrap();
+        admin.batch_execute(&format!("ALTER SYSTEM {system}")).unwrap();
+        admin.batch_execute("SELECT pg_reload_conf()").unwrap();
+        eventually("new sessions have the setting", || {
+            db.text("SELECT current_setting('transaction_read_only')")
+                .as_deref()
+                == Some(session)
+        });
+    };
+    read_only_for_a_while(&db, db.url(), "read-only transaction", &mut read_only);
 }
 
 /// A COMMIT of one's own ends the transaction: what was done before it stands for itself, and the completion does not.
 #[test]
 fn a_raw_commit_does_not_complete_the_job_in_that_attempt() {
     let db = Db::new();
-    db.execute("CREATE TABLE effects (attempt BIGINT NOT NULL)");
-    let conn = &mut db.connect();
-    let id = step("pay").enqueue(conn).unwrap().id;
-    let for_job = db.pool(1);
-    let report = worker(&db, move |_, run| {
-        let paid = run.transaction(|conn: &mut Conn| {
-            let attempt = run.attempt();
-            conn.batch_execute(&format!("INSERT INTO effects VALUES ({attempt})"))?;
-            if attempt == 1 {
-                conn.batch_execute("COMMIT")?;
-            }
-            Ok(json!("paid"))
-        });
-        assert_eq!(paid.is_ok(), run.attempt() == 2);
-        assert_eq!(run.is_recorded(), paid.is_ok());
-        let status = Job::find(&mut *for_job.get()?, run.job_id())?.status();
-        let expected = if paid.is_ok() {
-            Status::Completed
-        } else {
-            Status::Processing
-        };
-        assert_eq!(status, expected);
-        paid
-    })
-    .threads(1)
-    .run_until_idle()
-    .unwrap();
-    assert_eq!((report.completed, report.retried), (1, 1));
-    let job = find(&db, id);
-    assert_eq!((job.status(), job.attempts()), (Status::Completed, 2));
-    assert_eq!(db.bigints("SELECT attempt FROM effects ORDER BY attempt"), [1, 2]);
-    db.assert_invariants();
+    not_completed_where_the_transaction_ended(&db, &[1, 2], |conn| Ok(conn.batch_execute("COMMIT")?));
 }
 
 /// libpq takes a part of such a password for a host or a port, and names it.

@@ -2,28 +2,13 @@
 
 use super::scene::{Gate, call, caller, hasty};
 use super::stage::{await_status, find, start};
+use super::transactions::{db, effect, effects};
 use super::{Conn, Db};
 use anyhow::ensure;
 use crossbeam_channel::bounded;
-use diesel::connection::SimpleConnection;
 use job_core::{Job, Status, WorkerRow};
 use job_test::eventually;
 use serde_json::{Value, json};
-
-/// A database with a table of the app's, in which each effect is a row.
-fn db() -> Db {
-    let db = Db::new();
-    db.execute("CREATE TABLE effects (job_id BIGINT NOT NULL)");
-    db
-}
-
-fn effect(conn: &mut Conn, id: i64) -> anyhow::Result<()> {
-    Ok(conn.batch_execute(&format!("INSERT INTO effects (job_id) VALUES ({id})"))?)
-}
-
-fn effects(db: &Db) -> i64 {
-    db.count("SELECT count(*) FROM effects")
-}
 
 #[test]
 fn an_effect_of_an_async_job_and_its_completion_are_one() {

@@ -21,5 +21,5 @@ pub(super) mod scene;
 pub(super) mod stage;
 mod starting;
 mod stopping;
-mod transactions;
+pub(super) mod transactions;
 mod whole_way;

@@ -10,18 +10,58 @@ use std::any::type_name;
 use std::time::Duration;
 
 /// A database with a table of the app's, in which each effect is a row.
-fn db() -> Db {
+pub(super) fn db() -> Db {
     let db = Db::new();
     db.execute("CREATE TABLE effects (job_id BIGINT NOT NULL)");
     db
 }
 
-fn effect(conn: &mut Conn, id: i64) -> anyhow::Result<()> {
+pub(super) fn effect(conn: &mut Conn, id: i64) -> anyhow::Result<()> {
     Ok(conn.batch_execute(&format!("INSERT INTO effects (job_id) VALUES ({id})"))?)
 }
 
-fn effects(db: &Db) -> i64 {
+pub(super) fn effects(db: &Db) -> i64 {
     db.count("SELECT count(*) FROM effects")
+}
+
+/// Performs a job whose first attempt ends its own transaction by `end`, and goes on: it is not completed in that attempt, but
+/// in the next. Of the attempts, those in `left` have left their effect.
+pub(crate) fn not_completed_where_the_transaction_ended(
+    db: &Db,
+    left: &[i64],
+    end: impl Fn(&mut Conn) -> anyhow::Result<()> + Send + Sync + 'static,
+) {
+    db.execute("CREATE TABLE effects (attempt BIGINT NOT NULL)");
+    let id = step("pay").enqueue(&mut db.connect()).unwrap().id;
+    let for_job = db.pool(1);
+    let report = worker(db, move |_, run| {
+        let paid = run.transaction(|conn: &mut Conn| {
+            let attempt = run.attempt();
+            conn.batch_execute(&format!("INSERT INTO effects VALUES ({attempt})"))?;
+            if attempt == 1 {
+                end(conn)?;
+            }
+            Ok(json!("paid"))
+        });
+        assert_eq!(paid.is_ok(), run.attempt() == 2);
+        assert_eq!(run.is_recorded(), paid.is_ok());
+        let status = Job::find(&mut *for_job.get()?, run.job_id())?.status();
+        let expected = if paid.is_ok() {
+            Status::Completed
+        } else {
+            Status::Processing
+        };
+        assert_eq!(status, expected);
+        paid
+    })
+    .threads(1)
+    .run_until_idle()
+    .unwrap();
+    assert_eq!((report.completed, report.retried), (1, 1));
+    let job = find(db, id);
+    assert_eq!((job.status(), job.attempts()), (Status::Completed, 2));
+    assert_eq!(db.bigints("SELECT attempt FROM effects ORDER BY attempt"), left);
+    db.assert_invariants();
 }
 
 #[test]
