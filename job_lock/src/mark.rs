@@ -8,11 +8,35 @@ use crate::backend::LockBackend;
 use crate::{LockConnection, LockError};
 use diesel::connection::TransactionManager;
 use diesel::result::QueryResult;
-use job_db::{Database, Fault, is_broken, transaction_depth};
+use job_db::{Database, Fault, is_broken, roll_back_to, transaction_depth};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
 
 /// Marks the open transaction by a savepoint.
 pub(crate) fn mark<C: LockConnection>(conn: &mut C) -> QueryResult<()> {
     C::TransactionManager::begin_transaction(conn)
+}
+
+/// Runs `work` in the open transaction, which is [marked](mark) and the only one, and commits it; after an error or a panic it
+/// is rolled back.
+pub(crate) fn run_marked<C, T, E>(
+    conn: &mut C,
+    name: &str,
+    work: impl FnOnce(&mut C) -> Result<T, E>,
+) -> thread::Result<Result<T, E>>
+where
+    C: LockConnection,
+    E: From<LockError>,
+{
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        let value = work(conn)?;
+        commit_marked(conn, name)?;
+        Ok(value)
+    }));
+    if !matches!(result, Ok(Ok(_))) {
+        roll_back_to(conn, 0);
+    }
+    result
 }
 
 /// Commits the transaction that was [marked](mark) when it was the only one.

@@ -71,12 +71,7 @@ impl<DB: PartitionBackend> Plan<DB> {
 
     /// Which of these rows are pending still; in a range, others between them may be found too.
     pub(crate) fn still_pending(&self, keys: &[KeyValue]) -> Sql {
-        let Table { key, kind, .. } = &self.table;
-        let mut sql = Sql::new(format!(
-            "SELECT {} AS {KEY}, CAST(0 AS {}) AS {NUMBER}",
-            DB::key_as_text(*kind, key),
-            DB::BIGINT
-        ));
+        let mut sql = self.select_keys();
         self.push_pending(&mut sql);
         match (&self.slices, keys) {
             (Slices::Range(_), [first, .., last]) => {
@@ -94,14 +89,19 @@ impl<DB: PartitionBackend> Plan<DB> {
 
     /// Which of these rows are there, pending or not.
     pub(crate) fn there(&self, keys: &[KeyValue]) -> Sql {
-        let Table { name, key, kind, .. } = &self.table;
-        let mut sql = Sql::new(format!(
-            "SELECT {} AS {KEY}, CAST(0 AS {}) AS {NUMBER} FROM {name} WHERE ",
-            DB::key_as_text(*kind, key),
-            DB::BIGINT
-        ));
+        let mut sql = self.select_keys();
+        sql.text(format!(" FROM {} WHERE ", self.table.name));
         self.push_is_one_of(&mut sql, keys);
         sql
+    }
+
+    /// The keys of rows, where nobody asks for numbers; without the rows to take.
+    fn select_keys(&self) -> Sql {
+        Sql::new(format!(
+            "SELECT {} AS {KEY}, CAST(0 AS {}) AS {NUMBER}",
+            DB::key_as_text(self.table.kind, &self.table.key),
+            DB::BIGINT
+        ))
     }
 
     fn push_is_one_of(&self, sql: &mut Sql, keys: &[KeyValue]) {
@@ -178,14 +178,9 @@ impl<DB: PartitionBackend> Plan<DB> {
 
     /// A pending row without a key, if there is one.
     pub(crate) fn null_key(&self) -> Sql {
-        let Table { key, kind, .. } = &self.table;
-        let mut sql = Sql::new(format!(
-            "SELECT {} AS {KEY}, CAST(0 AS {}) AS {NUMBER}",
-            DB::key_as_text(*kind, key),
-            DB::BIGINT
-        ));
+        let mut sql = self.select_keys();
         self.push_pending(&mut sql);
-        sql.text(format!(" AND {key} IS NULL LIMIT 1"));
+        sql.text(format!(" AND {} IS NULL LIMIT 1", self.table.key));
         sql
     }
 

@@ -63,7 +63,11 @@ where
                     completions.push((ticket, result), kind);
                 }
                 Done::Performed(ticket, kind, Outcome::Discarded) => discards.push(ticket, kind),
-                Done::Performed(ticket, kind, outcome) => others.push((ticket, kind, outcome)),
+                Done::Performed(ticket, kind, outcome) => others.push(Held {
+                    ticket,
+                    kind,
+                    outcome,
+                }),
                 Done::Unstarted(ticket) => unstarted.push(ticket),
                 #[cfg(feature = "tokio")]
                 Done::Lost(ticket) => {
@@ -79,12 +83,7 @@ where
         record_successes(&mut session, &completions, held, hands, tally);
         record_successes(&mut session, &discards, held, hands, tally);
         let scheduled = !others.is_empty();
-        for (ticket, kind, outcome) in others {
-            let one = Held {
-                ticket,
-                kind,
-                outcome,
-            };
+        for one in others {
             if let Tried::Held = one.record(&mut session, hands, tally) {
                 let _ = held.send(one);
             }

@@ -122,7 +122,7 @@ where
 {
     /// Whether jobs have waited for long in which no performer took one up.
     fn is_stalled(&mut self) -> bool {
-        let taken = self.team.taken.load(Ordering::Relaxed);
+        let taken = self.team.waiting.taken_up();
         if taken != self.last_taken.0 || !self.has_waiting() {
             self.last_taken = (taken, Instant::now());
         }

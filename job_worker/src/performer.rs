@@ -16,7 +16,6 @@ where
     X: Send + Sync + 'static,
 {
     while let Some(job) = team.waiting.take_up() {
-        team.taken.fetch_add(1, Ordering::Relaxed);
         let ticket = job.ticket.clone();
         let result = if may_start(team, &job) {
             let began = Instant::now();

@@ -40,8 +40,6 @@ pub(crate) struct Team<C: R2D2Connection + 'static, X> {
     pub(crate) waiting: Waiting,
     /// Jobs that were claimed and not performed yet.
     pub(crate) unperformed: AtomicUsize,
-    /// How many jobs the performers have taken up, ever.
-    pub(crate) taken: AtomicUsize,
     /// Whether notifications come, so that polling can be slow.
     pub(crate) listening: AtomicBool,
     /// End the waits of the fetchers: for the threads, and for the futures.

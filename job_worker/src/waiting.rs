@@ -25,6 +25,8 @@ struct State {
     called: usize,
     /// When jobs were last added.
     since: Option<Instant>,
+    /// How many have been taken up, ever.
+    taken_up: usize,
     closed: bool,
 }
 
@@ -51,6 +53,7 @@ impl Waiting {
         let mut state = self.state();
         loop {
             if let Some(job) = state.jobs.pop_front() {
+                state.taken_up += 1;
                 // The first ones were called in vain, or have longer jobs than was thought.
                 if state.has_uncalled() && state.since.is_some_and(|since| since.elapsed() > WORTH) {
                     self.call(&mut state, 1);
@@ -86,6 +89,11 @@ impl Waiting {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.state().jobs.is_empty()
+    }
+
+    /// How many jobs the performers have taken up, ever.
+    pub(crate) fn taken_up(&self) -> usize {
+        self.state().taken_up
     }
 
     /// There will be no more jobs.

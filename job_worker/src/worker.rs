@@ -313,7 +313,6 @@ where
             tally: Tally::default(),
             waiting: Waiting::default(),
             unperformed: AtomicUsize::new(0),
-            taken: AtomicUsize::new(0),
             listening: AtomicBool::new(false),
             bells: [Bell::new(), Bell::new()],
             accord: Accord::default(),

@@ -180,11 +180,7 @@ impl JobBackend for Mysql {
                 rows,
             }
             .execute(conn)?;
-            let started: Vec<row::ClaimedRow> = Started { rows }.load(conn)?;
-            Ok(started
-                .into_iter()
-                .map(|row| row::claimed(request.worker, row))
-                .collect())
+            Ok(row::all_claimed(request.worker, Started { rows }.load(conn)?))
         })
     }
 

@@ -138,9 +138,13 @@ statement! {
          SELECT priority FROM p WHERE priority IS NOT NULL) l
      ORDER BY q.position, l.priority"
 }
+/// The end of a claim: what it has started, with the facts. OFFSET 0 keeps the planner from turning the look at `jobs` into a
+/// join of its own choice, which might read the whole table: it stays one step in the index of the key for each row.
+const STARTED: &str = " FROM d RETURNING job_id, attempts, uncharged, started_at)
+     SELECT j.id, j.kind, j.args, j.max_attempts, j.unique_key, p.attempts, p.uncharged, p.started_at
+     FROM p CROSS JOIN LATERAL (SELECT * FROM jobs WHERE jobs.id = p.job_id OFFSET 0) j";
+
 statement! {
-    // OFFSET 0 keeps the planner from turning the look at `jobs` into a join of its own choice, which might read the whole
-    // table: it stays one step in the index of the key for each row.
     struct Claim<'a> on Pg {
         worker: i64 => BigInt, queue: &'a str => Text, priority: i32 => Integer, after: i64 => BigInt,
         kinds: &'a [String] => Array<Text>, limit: i64 => BigInt,
@@ -150,10 +154,7 @@ statement! {
              AND kind = ANY (" kinds ") AND EXISTS (SELECT 1 FROM workers WHERE id = " worker ")
          ORDER BY job_id LIMIT " limit " FOR UPDATE SKIP LOCKED)) RETURNING job_id, attempts, uncharged),
      p AS (INSERT INTO jobs_processing (job_id, worker, attempts, uncharged, started_at)
-         SELECT job_id, " worker ", attempts + 1, uncharged, " {NOW} " FROM d
-         RETURNING job_id, attempts, uncharged, started_at)
-     SELECT j.id, j.kind, j.args, j.max_attempts, j.unique_key, p.attempts, p.uncharged, p.started_at
-     FROM p CROSS JOIN LATERAL (SELECT * FROM jobs WHERE jobs.id = p.job_id OFFSET 0) j"
+         SELECT job_id, " worker ", attempts + 1, uncharged, " {NOW} {STARTED}
 }
 statement! {
     // The same for the first lane that has jobs.
@@ -169,10 +170,7 @@ statement! {
              AND kind = ANY (" kinds ") AND EXISTS (SELECT 1 FROM workers WHERE id = " worker ")
          ORDER BY job_id LIMIT " limit " FOR UPDATE SKIP LOCKED)) RETURNING job_id, attempts, uncharged),
      p AS (INSERT INTO jobs_processing (job_id, worker, attempts, uncharged, started_at)
-         SELECT job_id, " worker ", attempts + 1, uncharged, " {NOW} " FROM d
-         RETURNING job_id, attempts, uncharged, started_at)
-     SELECT j.id, j.kind, j.args, j.max_attempts, j.unique_key, p.attempts, p.uncharged, p.started_at
-     FROM p CROSS JOIN LATERAL (SELECT * FROM jobs WHERE jobs.id = p.job_id OFFSET 0) j"
+         SELECT job_id, " worker ", attempts + 1, uncharged, " {NOW} {STARTED}
 }
 statement! {
     // As `Claim`, without the facts. What a statement that writes returns is gathered before it is sent, in a file from 4 MB
@@ -240,7 +238,7 @@ statement! {
     "SELECT " json " IS NOT NULL"
 }
 statement! {
-    // OFFSET 0 as in `Claim`.
+    // OFFSET 0 as in `STARTED`.
     struct Promote on Pg { limit: i64 => BigInt } -> ();
     "WITH d AS (DELETE FROM jobs_scheduled WHERE ctid = ANY (ARRAY (
          SELECT ctid FROM jobs_scheduled WHERE run_at <= " {NOW} " ORDER BY run_at, job_id LIMIT " limit "
@@ -349,19 +347,15 @@ impl JobBackend for Pg {
         conn: &mut C,
         request: &ClaimRequest<'_>,
     ) -> QueryResult<Vec<ClaimedJob>> {
-        let rows: Vec<row::ClaimedRow> = Claim {
+        let claim = Claim {
             worker: request.worker,
             queue: request.queue,
             priority: request.priority,
             after: request.after,
             kinds: request.kinds,
             limit: request.limit,
-        }
-        .load(conn)?;
-        Ok(rows
-            .into_iter()
-            .map(|row| row::claimed(request.worker, row))
-            .collect())
+        };
+        Ok(row::all_claimed(request.worker, claim.load(conn)?))
     }
 
     fn claim_first<C: LoadConnection<Backend = Self>>(
@@ -377,8 +371,7 @@ impl JobBackend for Pg {
             kinds,
             limit,
         };
-        let rows: Vec<row::ClaimedRow> = first.load(conn)?;
-        Ok(rows.into_iter().map(|row| row::claimed(worker, row)).collect())
+        Ok(row::all_claimed(worker, first.load(conn)?))
     }
 
     fn complete<C: LoadConnection<Backend = Self>>(

@@ -118,6 +118,10 @@ pub(super) type ClaimedRow = (
     DateTime<Utc>,
 );
 
+pub(super) fn all_claimed(worker: i64, rows: Vec<ClaimedRow>) -> Vec<ClaimedJob> {
+    rows.into_iter().map(|row| claimed(worker, row)).collect()
+}
+
 pub(super) fn claimed(worker: i64, row: ClaimedRow) -> ClaimedJob {
     let (job_id, kind, args, max_attempts, unique_key, attempts, uncharged, started_at) = row;
     ClaimedJob {

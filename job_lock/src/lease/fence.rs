@@ -3,11 +3,11 @@ use super::trust::Moment;
 use crate::backend::LockBackend;
 use crate::backend::lease::LeaseBackend;
 use crate::connect::on_idle;
-use crate::mark::{commit_marked, mark};
+use crate::mark::{mark, run_marked};
 use crate::{Connect, LockConnection, LockError};
 use diesel::result::QueryResult;
 use job_db::roll_back_to;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 
 /// Runs `work` in a transaction that first proves the lease to be ours, and holds its row locked to the commit.
 pub(crate) fn fenced<M, T, E>(
@@ -31,15 +31,7 @@ where
         claim.trust.lose();
         return (Some(conn), Err(claim.lost().into()));
     }
-    let result = catch_unwind(AssertUnwindSafe(|| {
-        let value = work(&mut conn)?;
-        commit_marked(&mut conn, claim.title())?;
-        Ok(value)
-    }));
-    if !matches!(result, Ok(Ok(_))) {
-        roll_back_to(&mut conn, 0);
-    }
-    match result {
+    match run_marked(&mut conn, claim.title(), work) {
         Ok(Ok(value)) => {
             claim.trust.confirm(start);
             (Some(conn), Ok(value))

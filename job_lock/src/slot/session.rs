@@ -1,12 +1,12 @@
 use crate::alone::in_transaction;
 use crate::backend::LockBackend;
 use crate::backend::slot::{SlotBackend, SlotKey};
-use crate::mark::{commit_marked, mark};
+use crate::mark::{mark, run_marked};
 use crate::{LockConnection, LockError};
 use diesel::result::QueryResult;
 use job_db::roll_back_to;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -84,14 +84,12 @@ impl<C: LockConnection> Session<C> {
             return Err(self.lost().into());
         };
         let is_ours = self.begin(&mut conn).unwrap_or(false);
-        let result = is_ours.then(|| {
-            catch_unwind(AssertUnwindSafe(|| {
-                let value = work(&mut conn)?;
-                commit_marked(&mut conn, &self.namespace)?;
-                Ok(value)
-            }))
-        });
-        roll_back_to(&mut conn, 0);
+        let result = if is_ours {
+            Some(run_marked(&mut conn, &self.namespace, work))
+        } else {
+            roll_back_to(&mut conn, 0);
+            None
+        };
         self.put_back(conn, is_ours);
         match result {
             None => Err(self.lost().into()),
