@@ -95,7 +95,8 @@
 //!   writes afterwards; but it is noticed at the closure's end, and then it is [`LockError::Lost`] and never an `Ok`.
 //! - Locks of different names do not exclude each other (but for SQLite), and one who does not ask for the lock is not kept
 //!   from anything.
-//! - There is no fairness beyond the database's own queue, which [`Wait::AtMost`] and SQLite do not have.
+//! - There is no fairness beyond the database's own queue, which [`Wait::AtMost`] and SQLite do not have. On PostgreSQL it is
+//!   first come, first served.
 //! - In PostgreSQL `now()` is the start of the transaction, which is before the wait for the lock.
 //! - The binary must unwind on panics; with `panic = "abort"` the dying session is what rolls back.
 //!

@@ -27,9 +27,13 @@ job_db::statement! {
 
 job_db::statement! {
     // With a look at the isolation level, which a statement of its own would set in vain for nearly all sessions.
-    struct Take<'a> on Pg { name: &'a str => Text, owner: &'a str => Text } -> (BigInt, BigInt, Bool);
+    //
+    // Who waits, waits in the queue of an advisory lock, which lives as long as the transaction. In the row's own queue each
+    // commit would wake all of them: each finds a newer version of the row and queues up at that one. It is the row that
+    // excludes, also those who do not queue here. The table is a part of the lock's number, for schemas with the same names.
+    struct Take<'a> on Pg { name: &'a str => Text, owner: &'a str => Text, place: i64 => BigInt } -> (BigInt, BigInt, Bool);
     "UPDATE locks SET token = token + 1, owner = " owner " || '/' || pg_backend_pid(), acquired_at = clock_timestamp(), expires_at = NULL
-     WHERE name = " name " AND " {FREE} "
+     WHERE name = " name " AND " {FREE} " AND pg_advisory_xact_lock(" place " # (tableoid::bigint << 32)) IS NOT NULL
      RETURNING token, txid_current(), current_setting('transaction_isolation') = 'read committed'"
 }
 
@@ -81,7 +85,13 @@ impl LockBackend for Pg {
     where
         C: LoadConnection<Backend = Self>,
     {
-        let row: QueryResult<Option<(i64, i64, bool)>> = Take { name, owner }.get_result(conn).optional();
+        let row: QueryResult<Option<(i64, i64, bool)>> = Take {
+            name,
+            owner,
+            place: job_db::fnv1a(name.bytes()) as i64,
+        }
+        .get_result(conn)
+        .optional();
         match row {
             Ok(Some((token, transaction, true))) => Ok(Some(Taken {
                 token,

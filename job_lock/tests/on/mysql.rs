@@ -9,6 +9,8 @@ use std::sync::Barrier;
 use std::thread;
 
 pub(super) const ONE_WRITER: bool = false;
+/// Whether those who wait for a lock are served in the order in which they came.
+pub(super) const SERVES_IN_ORDER: bool = false;
 pub(super) const FOR_UPDATE: &str = "FOR UPDATE";
 pub(super) const LEVELS: &[&str] = &[
     "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",

@@ -10,6 +10,8 @@ use diesel::sql_types::{BigInt, Text};
 use job_lock::{Lock, LockError, LockState};
 
 pub(super) const ONE_WRITER: bool = false;
+/// Whether those who wait for a lock are served in the order in which they came.
+pub(super) const SERVES_IN_ORDER: bool = true;
 pub(super) const FOR_UPDATE: &str = "FOR UPDATE";
 pub(super) const LEVELS: &[&str] = &[
     "SET default_transaction_isolation = 'read committed'",

@@ -10,6 +10,8 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 pub(super) const ONE_WRITER: bool = true;
+/// Whether those who wait for a lock are served in the order in which they came.
+pub(super) const SERVES_IN_ORDER: bool = false;
 pub(super) const FOR_UPDATE: &str = "";
 /// A reader's snapshot is there in WAL mode only.
 pub(super) const LEVELS: &[&str] = &["PRAGMA journal_mode = WAL"];

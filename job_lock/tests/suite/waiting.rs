@@ -192,3 +192,37 @@ fn a_wait_that_is_cancelled_is_an_error_and_not_busy() {
     // The session is as good as before.
     Lock::synchronize(waiter, "a", |_| Ok::<_, LockError>(())).unwrap();
 }
+
+#[test]
+fn those_who_wait_are_served_in_the_order_in_which_they_came() {
+    let Some((_, waits)) = on::CANCEL.filter(|_| on::SERVES_IN_ORDER) else {
+        return;
+    };
+    let db = db_with(&["a"]);
+    let waiters = while_held(&db, "a", || {
+        (1..=8)
+            .map(|n| {
+                let mut conn = db.connect();
+                let waits = waits.replace("ID", &on::session_id(&mut conn).to_string());
+                let waiter =
+                    thread::spawn(move || Lock::synchronize(&mut conn, "a", |locked| note(locked.conn(), n)));
+                job_test::eventually("it waits", || db.count(&waits) > 0);
+                waiter
+            })
+            .collect::<Vec<_>>()
+    });
+    for waiter in waiters {
+        waiter.join().unwrap().unwrap();
+    }
+    // They lie in the table as they came.
+    assert_eq!(db.bigints("SELECT n FROM notes"), (1..=8).collect::<Vec<_>>());
+}
+
+/// Of two apps in two schemas of one PostgreSQL, or two databases of one MariaDB.
+#[test]
+fn the_same_name_in_another_table_is_another_lock() {
+    let (one, other) = (db_with(&["a"]), db_with(&["a"]));
+    while_held(&one, "a", || {
+        Lock::synchronize(&mut other.connect(), "a", |_| Ok::<_, LockError>(())).unwrap();
+    });
+}
