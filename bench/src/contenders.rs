@@ -5,6 +5,8 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// What a contender is made of, and so how it is installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,6 +215,22 @@ impl Contender {
     /// Performs one verb and gives its answer.
     pub fn call(&self, url: &str, args: &[&str]) -> Result<Value> {
         self.answer(self.start(url, args)?, args)
+    }
+
+    /// Performs one verb; `None` where it has not ended within `limit`.
+    pub fn call_within(&self, url: &str, args: &[&str], limit: Duration) -> Result<Option<Value>> {
+        let mut child = self.start(url, args)?;
+        let began = Instant::now();
+        while child.try_wait()?.is_none() {
+            if began.elapsed() >= limit {
+                eprintln!("  {} {args:?} has not ended within {limit:?}", self.name);
+                child.kill()?;
+                child.wait()?;
+                return Ok(None);
+            }
+            sleep(Duration::from_millis(10));
+        }
+        self.answer(child, args).map(Some)
     }
 
     /// Waits for the answer of a started verb.

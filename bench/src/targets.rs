@@ -140,7 +140,7 @@ pub fn all(figures: &Figures) -> Vec<Target> {
         );
     }
 
-    for metric in ["p50 ms", "p99 ms"] {
+    for metric in ["p50 ms", "p99 ms", "from the call p50 ms", "from the call p99 ms"] {
         let best = CONTENDERS[1..]
             .iter()
             .filter_map(|peer| Some((figures.median("latency", peer.name, metric)?, peer.name)))
