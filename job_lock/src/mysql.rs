@@ -12,7 +12,7 @@ use diesel::connection::{
 use diesel::mysql::Mysql;
 use diesel::prelude::*;
 use diesel::result::{DatabaseErrorKind, Error};
-use job_db::{Database, Fault};
+use job_db::{Database, Fault, transaction_depth};
 use std::time::Duration;
 
 /// The row is under no lease that goes on.
@@ -54,6 +54,9 @@ job_db::statement! {
     struct Create<'a> on Mysql { name: &'a [u8] => Binary } -> ();
     "INSERT IGNORE INTO locks (name) VALUES (" name ")"
 }
+
+/// Of the next transaction only; the session keeps its own level.
+const NEXT_AT_READ_COMMITTED: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED";
 
 const COMMIT_IF_MARKED: &str = "RELEASE SAVEPOINT gatun_lock; COMMIT";
 
@@ -121,8 +124,7 @@ impl LockBackend for Mysql {
     where
         C: LoadConnection<Backend = Self>,
     {
-        // Of the next transaction only; the session keeps its own level.
-        conn.batch_execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
+        conn.batch_execute(NEXT_AT_READ_COMMITTED)?;
         C::TransactionManager::begin_transaction(conn)
     }
 
@@ -207,6 +209,10 @@ impl LockBackend for Mysql {
     where
         C: LoadConnection<Backend = Self>,
     {
+        if transaction_depth(conn) == 0 {
+            // At SERIALIZABLE, where autocommit is off, it would wait for the holder.
+            conn.batch_execute(NEXT_AT_READ_COMMITTED)?;
+        }
         Ok(token(conn, name)?.is_some())
     }
 

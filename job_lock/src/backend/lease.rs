@@ -14,8 +14,8 @@ pub struct LeaseKey<'a> {
 }
 
 /// What leases need of a database. All times are durations in microseconds, added to the database's own clock: none of
-/// the client's clock ever enters a statement. `lease`, `renew` and `release` are
-/// called in [`at_once`](LeaseBackend::at_once), `fence` in a transaction that goes on.
+/// the client's clock ever enters a statement. `lease`, `renew` and `release` are called in
+/// [`at_once`](LeaseBackend::at_once), as is what makes a lock; `fence` in a transaction that goes on.
 pub trait LeaseBackend: Database {
     /// Does `work` and commits it, on a connection that is in no transaction. A process that is suspended in the middle must
     /// not keep the row from others for much longer than `ttl`: between the statement and a COMMIT of its own it would, for as

@@ -1,6 +1,5 @@
 use super::trust::{Moment, Trust};
 use super::{LeaseOptions, PAUSE};
-use crate::alone::in_transaction;
 use crate::backend::LockBackend;
 use crate::backend::lease::{LeaseBackend, LeaseKey};
 use crate::wait::Patience;
@@ -52,12 +51,14 @@ impl Claim {
         let token = C::Db::at_once(conn, ttl, |conn| C::Db::lease(conn, name, &owner, ttl))
             .map_err(|error| LockError::taking::<C::Db>(error, name).explained(conn))?;
         let Some(token) = token else {
-            return Err(match in_transaction(conn, |conn| C::Db::exists(conn, name)) {
-                Ok(true) => LockError::Busy(name.to_owned()),
-                Ok(false) => LockError::Unknown(name.to_owned()),
-                // Who has all of SQLite's file lets nobody read either, where it has a rollback journal.
-                Err(error) => LockError::taking::<C::Db>(error, name),
-            });
+            return Err(
+                match C::Db::at_once(conn, ttl, |conn| C::Db::exists(conn, name)) {
+                    Ok(true) => LockError::Busy(name.to_owned()),
+                    Ok(false) => LockError::Unknown(name.to_owned()),
+                    // Who has all of SQLite's file lets nobody read either, where it has a rollback journal.
+                    Err(error) => LockError::taking::<C::Db>(error, name),
+                },
+            );
         };
         Ok(Self {
             name: name.to_owned(),

@@ -1,11 +1,13 @@
 //! What the suite must know of SQLite, and what only SQLite does.
 
+use super::suite::suspensions::{Suspended, after_each_statement};
 use super::{Conn, Db};
 use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
 use diesel::sql_types::Integer;
 use job_lock::{Lock, LockError, LockState, Slot, Wait};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -171,6 +173,24 @@ fn while_exclusive(db: &Db, meanwhile: impl FnOnce() + Send) {
         // So long that it has met the writer.
         std::thread::sleep(Duration::from_millis(100));
         conn.batch_execute("COMMIT").unwrap();
+    });
+}
+
+/// A transaction that only reads keeps all others from their COMMIT there.
+#[test]
+fn a_candidate_that_is_suspended_in_a_look_keeps_no_writer_waiting() {
+    let db = Db::new();
+    db.execute("PRAGMA journal_mode = DELETE");
+    let look = |suspended: &Suspended, _: &AtomicBool| {
+        Lock::lease(suspended, "nobody-made-it", Duration::from_secs(60), |_| {
+            Ok::<_, LockError>(())
+        })
+    };
+    after_each_statement(&db, look, |round| {
+        let mut conn = db.connect();
+        conn.batch_execute("PRAGMA busy_timeout = 2000")
+            .and_then(|()| conn.batch_execute(&format!("CREATE TABLE t{round} (n BIGINT)")))
+            .map_err(|error| error.to_string())
     });
 }
 
