@@ -105,6 +105,7 @@ where
     match result {
         Ok(Some(row)) => taken(conn, name, row),
         Ok(None) => Ok(RowLock::Missing),
+        Err(error) if Mysql::was_cancelled(&error) => Err(error),
         Err(Error::DatabaseError(_, info)) if refuses_to_wait(info.message()) => Ok(RowLock::Held),
         // Perhaps the same in another language.
         Err(_) if token(conn, name)?.is_some() => Ok(RowLock::Held),

@@ -26,7 +26,7 @@ pub trait LeaseBackend: Database {
         C: LoadConnection<Backend = Self>;
 
     /// Takes the row if nobody has it, by a transaction or by a lease that goes on, and gives the token. It never waits for
-    /// a holder. `None`: somebody has it, or there is no row.
+    /// a holder. `None`: somebody has it, or there is no row; an error where others are in the way of knowing.
     #[doc(hidden)]
     fn lease<C>(conn: &mut C, name: &str, owner: &str, ttl: i64) -> QueryResult<Option<i64>>
     where

@@ -4,7 +4,6 @@ use crate::backend::lease::{LeaseBackend, LeaseKey};
 use diesel::connection::LoadConnection;
 use diesel::mysql::Mysql;
 use diesel::prelude::*;
-use job_db::{Database, Fault};
 
 job_db::statement! {
     // An UPDATE would wait for a holder.
@@ -66,12 +65,9 @@ impl LeaseBackend for Mysql {
             return Ok(None);
         }
         // Nothing of the look is locked any more, and who has taken the row since is waited for as briefly as the server can.
-        let leased = with_shortest_wait_limit(conn, |conn| Lease { name, owner, ttl }.execute(conn));
-        match leased {
-            Ok(0) => Ok(None),
-            Ok(_) => TokenOf { name, owner }.get_result(conn).optional(),
-            Err(error) if Self::fault(&error) == Fault::Contended => Ok(None),
-            Err(error) => Err(error),
+        match with_shortest_wait_limit(conn, |conn| Lease { name, owner, ttl }.execute(conn))? {
+            0 => Ok(None),
+            _ => TokenOf { name, owner }.get_result(conn).optional(),
         }
     }
 
