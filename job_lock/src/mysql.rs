@@ -13,7 +13,6 @@ use diesel::connection::{
 use diesel::mysql::Mysql;
 use diesel::prelude::*;
 use diesel::result::{DatabaseErrorKind, Error};
-use job_db::transaction_depth;
 use std::time::Duration;
 
 /// The row is under no lease that goes on.
@@ -37,9 +36,6 @@ job_db::statement! {
     "INSERT IGNORE INTO locks (name) VALUES (" name ")"
 }
 
-/// Of the next transaction only; the session keeps its own level.
-const NEXT_AT_READ_COMMITTED: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED";
-
 const COMMIT_IF_MARKED: &str = "RELEASE SAVEPOINT gatun_lock; COMMIT";
 
 fn token<C>(conn: &mut C, name: &str) -> QueryResult<Option<i64>>
@@ -61,7 +57,8 @@ impl LockBackend for Mysql {
     where
         C: LoadConnection<Backend = Self>,
     {
-        conn.batch_execute(NEXT_AT_READ_COMMITTED)?;
+        // Of the next transaction only; the session keeps its own level.
+        conn.batch_execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
         C::TransactionManager::begin_transaction(conn)
     }
 
@@ -135,10 +132,6 @@ impl LockBackend for Mysql {
     where
         C: LoadConnection<Backend = Self>,
     {
-        if transaction_depth(conn) == 0 {
-            // At SERIALIZABLE, where autocommit is off, it would wait for the holder.
-            conn.batch_execute(NEXT_AT_READ_COMMITTED)?;
-        }
         Ok(token(conn, name)?.is_some())
     }
 

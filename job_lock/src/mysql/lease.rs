@@ -41,17 +41,23 @@ job_db::statement! {
      WHERE name = " name " AND token = " token " AND owner = " owner " AND expires_at IS NOT NULL"
 }
 
+/// A session may have autocommit off. The first statement fails where it is in a transaction then, which the second one would
+/// commit.
+const COMMIT_EACH: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    SET @gatun_autocommit = @@SESSION.autocommit, SESSION autocommit = 1";
+const RESTORE_AUTOCOMMIT: &str = "SET SESSION autocommit = @gatun_autocommit";
+
 impl LeaseBackend for Mysql {
     fn at_once<C, T>(conn: &mut C, _ttl: i64, work: impl FnOnce(&mut C) -> QueryResult<T>) -> QueryResult<T>
     where
         C: LoadConnection<Backend = Self>,
     {
-        // Each statement is committed with itself, but where the session has autocommit off.
+        // Each statement is committed with itself.
+        conn.batch_execute(COMMIT_EACH)?;
         let result = work(conn);
-        let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };
-        let ended = conn.batch_execute(end);
+        let restored = conn.batch_execute(RESTORE_AUTOCOMMIT);
         let value = result?;
-        ended?;
+        restored?;
         Ok(value)
     }
 

@@ -17,6 +17,11 @@ pub(super) const LEVELS: &[&str] = &[
     "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
 ];
 pub(super) const SETTINGS: &[&str] = LEVELS;
+/// What may become of a process that is suspended depends on these.
+pub(super) const SESSIONS: &[&str] = &[
+    "SET autocommit = 1",
+    "SET autocommit = 0; SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+];
 pub(super) const KILL: Option<&str> = Some("KILL ID");
 /// How a session's statement is ended, and how many sessions wait for a lock.
 pub(super) const CANCEL: Option<(&str, &str)> = Some((
@@ -127,6 +132,22 @@ fn a_deadlock_that_the_closure_swallows_is_not_a_success() {
         ),
         "{results:?}"
     );
+}
+
+/// Diesel knows nothing of such a transaction.
+#[test]
+fn what_a_session_without_autocommit_has_not_committed_is_not_committed_by_making_a_lock() {
+    let db = Db::new();
+    db.execute("CREATE TABLE notes (n BIGINT NOT NULL)");
+    let conn = &mut db.connect();
+    conn.batch_execute("SET autocommit = 0; INSERT INTO notes VALUES (1)")
+        .unwrap();
+    assert!(matches!(Lock::create(conn, "a"), Err(LockError::Database(_))));
+    conn.batch_execute("ROLLBACK").unwrap();
+    assert_eq!(db.bigints("SELECT n FROM notes"), [] as [i64; 0]);
+    assert!(Lock::create(conn, "a").unwrap());
+    let mode = diesel::dsl::sql::<BigInt>("SELECT @@SESSION.autocommit").get_result(conn);
+    assert_eq!(mode, Ok(0));
 }
 
 #[test]

@@ -17,6 +17,8 @@ pub(super) const FOR_UPDATE: &str = "";
 /// A reader's snapshot is there in WAL mode only.
 pub(super) const LEVELS: &[&str] = &["PRAGMA journal_mode = WAL"];
 pub(super) const SETTINGS: &[&str] = &["PRAGMA journal_mode = WAL", "PRAGMA journal_mode = DELETE"];
+/// What may become of a process that is suspended depends on these.
+pub(super) const SESSIONS: &[&str] = SETTINGS;
 pub(super) const KILL: Option<&str> = None;
 /// How a session's statement is ended, and how many sessions wait for a lock.
 pub(super) const CANCEL: Option<(&str, &str)> = None;
@@ -212,13 +214,12 @@ fn a_busy_file_is_not_taken_for_slots_that_are_taken() {
 #[test]
 fn a_candidate_that_is_suspended_in_a_look_keeps_no_writer_waiting() {
     let db = Db::new();
-    db.execute("PRAGMA journal_mode = DELETE");
     let look = |suspended: &Suspended, _: &AtomicBool| {
         Lock::lease(suspended, "nobody-made-it", Duration::from_secs(60), |_| {
             Ok::<_, LockError>(())
         })
     };
-    after_each_statement(&db, look, |round| {
+    after_each_statement(&db, "PRAGMA journal_mode = DELETE", look, |round| {
         let mut conn = db.connect();
         conn.batch_execute("PRAGMA busy_timeout = 2000")
             .and_then(|()| conn.batch_execute(&format!("CREATE TABLE t{round} (n BIGINT)")))
