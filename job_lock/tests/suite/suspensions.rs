@@ -27,7 +27,7 @@ pub(crate) struct Suspended {
 }
 
 impl Suspended {
-    fn new(
+    pub(crate) fn new(
         db: &Db,
         setting: &'static str,
         stands_still: impl Fn(&str) -> bool + Send + Sync + 'static,
