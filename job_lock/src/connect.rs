@@ -51,35 +51,45 @@ pub(crate) fn connect<M: Connect>(connections: &M) -> Result<M::Conn, LockError>
     Ok(conn)
 }
 
-/// Does `work` on `idle`, and once more on a new connection if that one has died while nothing was done with it. Gives the
-/// connection back, if it is still good for something.
-pub(crate) fn on_idle<M: Connect, T>(
+/// What was done on a connection, with the connection; which after an error may be good for nothing more.
+type Done<C, T> = Result<(C, T), (Option<C>, LockError)>;
+
+/// Does `work` on `idle`, and once more on a new connection if that one has died while nothing was done with it.
+pub(crate) fn keeping_idle<M: Connect, T>(
     connections: &M,
     idle: Option<M::Conn>,
     mut work: impl FnMut(&mut M::Conn) -> QueryResult<T>,
-) -> (Option<M::Conn>, Result<T, LockError>) {
+) -> Done<M::Conn, T> {
     if let Some(mut conn) = idle {
         match work(&mut conn) {
             Err(error) if fault::<M>(&error) == Fault::Disconnected => {}
             result => return kept(conn, result),
         }
     }
-    match connect(connections) {
-        Ok(mut conn) => {
-            let result = work(&mut conn);
-            kept(conn, result)
-        }
-        Err(error) => (None, Err(error)),
+    let mut conn = connect(connections).map_err(|error| (None, error))?;
+    let result = work(&mut conn);
+    kept(conn, result)
+}
+
+/// The same, for whoever keeps the connection whatever comes of it.
+pub(crate) fn on_idle<M: Connect, T>(
+    connections: &M,
+    idle: Option<M::Conn>,
+    work: impl FnMut(&mut M::Conn) -> QueryResult<T>,
+) -> (Option<M::Conn>, Result<T, LockError>) {
+    match keeping_idle(connections, idle, work) {
+        Ok((conn, value)) => (Some(conn), Ok(value)),
+        Err((conn, error)) => (conn, Err(error)),
     }
 }
 
 /// An error may be the connection's, and a new one costs little.
-fn kept<C: LockConnection, T>(conn: C, result: QueryResult<T>) -> (Option<C>, Result<T, LockError>) {
+fn kept<C: LockConnection, T>(conn: C, result: QueryResult<T>) -> Done<C, T> {
     match result {
-        Ok(value) => (Some(conn), Ok(value)),
+        Ok(value) => Ok((conn, value)),
         Err(error) => {
             let is_good = C::Db::fault(&error) == Fault::Contended;
-            (is_good.then_some(conn), Err(error.into()))
+            Err((is_good.then_some(conn), error.into()))
         }
     }
 }

@@ -41,8 +41,12 @@ pub enum LockError {
     #[error("lock {0:?} cannot be made inside a transaction: make it before with Lock::create")]
     CreateInTransaction(String),
 
-    /// Somebody else holds the lock, and the time to wait for it is over.
-    #[error("lock {0:?} is held by somebody else: try again later, or wait longer for it")]
+    /// Somebody else holds the lock, and the time to wait for it is over. On SQLite whoever writes to the file holds every
+    /// lock meanwhile: it may be that.
+    #[error(
+        "lock {0:?} is held by somebody else (on SQLite perhaps by one who only writes to the file): try again later, or wait \
+         longer for it"
+    )]
     Busy(String),
 
     /// Two transactions waited for each other, and the database ended this one. On MySQL and MariaDB that also ends

@@ -10,7 +10,7 @@ impl Lock {
     /// Makes the lock, and says whether it did; `false` if there is one. Any number of processes may do it at once: an
     /// app's start is a good place.
     ///
-    /// Inside a caller's transaction the lock is there for others after its commit.
+    /// Inside a caller's transaction the lock is there for others after its commit, and until then others who make it wait.
     ///
     /// ```
     /// # #[cfg(feature = "sqlite")] {

@@ -1,9 +1,10 @@
 mod lease;
 mod limit;
 mod list;
+mod row;
 mod slot;
 
-use self::limit::{LIFT_WAIT_LIMIT, RESTORE_WAIT_LIMIT_AND_MARK, with_no_wait_limit, with_wait_limit};
+use self::limit::{LIFT_WAIT_LIMIT, RESTORE_WAIT_LIMIT_AND_MARK, with_wait_limit};
 use crate::LockRow;
 use crate::backend::{Clash, LockBackend, RowLock, Taken};
 use diesel::connection::{
@@ -12,7 +13,6 @@ use diesel::connection::{
 use diesel::mysql::Mysql;
 use diesel::prelude::*;
 use diesel::result::{DatabaseErrorKind, Error};
-use job_db::{Database, Fault};
 use std::time::Duration;
 
 /// The row is under no lease that goes on.
@@ -27,27 +27,8 @@ job_db::statement! {
 }
 
 job_db::statement! {
-    struct LockRowWaiting<'a> on Mysql { name: &'a [u8] => Binary } -> (BigInt, Nullable<Text>, Bool);
-    "SELECT token, TRIM(TRAILING CONCAT('/', CONNECTION_ID()) FROM owner), " {FREE} "
-     FROM locks WHERE name = " name " FOR UPDATE"
-}
-
-job_db::statement! {
-    struct LockRowAtOnce<'a> on Mysql { name: &'a [u8] => Binary } -> (BigInt, Nullable<Text>, Bool);
-    "SELECT token, TRIM(TRAILING CONCAT('/', CONNECTION_ID()) FROM owner), " {FREE} "
-     FROM locks WHERE name = " name "
-     FOR UPDATE SKIP LOCKED"
-}
-
-job_db::statement! {
     struct Token<'a> on Mysql { name: &'a [u8] => Binary } -> BigInt;
     "SELECT token FROM locks WHERE name = " name
-}
-
-job_db::statement! {
-    struct LockRowOrFail<'a> on Mysql { name: &'a [u8] => Binary } -> (BigInt, Nullable<Text>, Bool);
-    "SELECT token, TRIM(TRAILING CONCAT('/', CONNECTION_ID()) FROM owner), " {FREE} "
-     FROM locks WHERE name = " name " FOR UPDATE NOWAIT"
 }
 
 job_db::statement! {
@@ -66,51 +47,6 @@ where
     }
     .get_result(conn)
     .optional()
-}
-
-/// Token, owner, and whether it is free.
-type Row = (i64, Option<String>, bool);
-
-/// A locking read sees what is committed now, and so does an UPDATE. Where a plain read sees something else, the closure
-/// would work on a snapshot from before the last holder's commit.
-fn taken<C>(conn: &mut C, name: &str, row: Row) -> QueryResult<RowLock>
-where
-    C: LoadConnection<Backend = Mysql>,
-{
-    let plain = token(conn, name)?;
-    let (token, owner, is_free) = row;
-    Ok(if !is_free {
-        RowLock::Leased
-    } else if plain == Some(token) {
-        RowLock::Taken { token, owner }
-    } else {
-        RowLock::Stale
-    })
-}
-
-/// Tells apart why SKIP LOCKED has found nothing. A plain read would do so too, but at REPEATABLE READ it would fix the
-/// caller's snapshot too early, and at SERIALIZABLE it would wait for the holder.
-fn held_or_missing<C>(conn: &mut C, name: &str) -> QueryResult<RowLock>
-where
-    C: LoadConnection<Backend = Mysql>,
-{
-    let result = LockRowOrFail {
-        name: name.as_bytes(),
-    }
-    .get_result(conn)
-    .optional();
-    match result {
-        Ok(Some(row)) => taken(conn, name, row),
-        Ok(None) => Ok(RowLock::Missing),
-        Err(Error::DatabaseError(_, info)) if refuses_to_wait(info.message()) => Ok(RowLock::Held),
-        // Perhaps the same in another language.
-        Err(_) if token(conn, name)?.is_some() => Ok(RowLock::Held),
-        Err(error) => Err(error),
-    }
-}
-
-fn refuses_to_wait(message: &str) -> bool {
-    message.contains("NOWAIT") || Mysql::fault_of_message(message) == Fault::Contended
 }
 
 impl LockBackend for Mysql {
@@ -160,17 +96,10 @@ impl LockBackend for Mysql {
     where
         C: LoadConnection<Backend = Self>,
     {
-        let bytes = name.as_bytes();
-        let row: Option<Row> = match limit {
-            None => with_no_wait_limit(conn, |conn| {
-                LockRowWaiting { name: bytes }.get_result(conn).optional()
-            })?,
-            Some(_) => LockRowAtOnce { name: bytes }.get_result(conn).optional()?,
-        };
-        match row {
-            Some(row) => taken(conn, name, row),
-            None if limit.is_some() => held_or_missing(conn, name),
-            None => Ok(RowLock::Missing),
+        if limit.is_none() {
+            row::lock_patiently(conn, name)
+        } else {
+            row::lock_at_once(conn, name)
         }
     }
 
@@ -195,11 +124,7 @@ impl LockBackend for Mysql {
     {
         // A plain read would be dirty at READ UNCOMMITTED, and wait for the holder at SERIALIZABLE. Whose row it is keeps its
         // lock; a free one is locked until the end of a transaction that had no business here.
-        let row: Option<Row> = LockRowAtOnce {
-            name: name.as_bytes(),
-        }
-        .get_result(conn)
-        .optional()?;
+        let row = row::lock_if_free(conn, name)?;
         Ok(row.and_then(|(token, owner, _)| Some((token, owner?))))
     }
 

@@ -84,7 +84,9 @@ impl<M: Connect> Slot<M> {
     /// # Errors
     /// [`LockError::SharedSession`] behind a proxy; [`LockError::InvalidSlots`]; [`LockError::NoAnswer`];
     /// [`LockError::NoConnection`], [`LockError::Refused`] or [`LockError::OpenTransaction`]; [`LockError::NoThread`], and
-    /// the slot is free again; or the database's.
+    /// the slot is free again; [`LockError::Busy`] on SQLite where others wrote to the file for 5 seconds, or for the
+    /// connection's `busy_timeout` if that is longer, so that nobody knows what is free: try again later, or write in shorter
+    /// transactions; or the database's.
     pub fn claim(connections: &M, namespace: &str, of: u32) -> Result<Option<Self>, LockError> {
         Self::on(connections, namespace, of).claim()
     }

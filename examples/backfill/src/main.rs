@@ -10,7 +10,7 @@
 //! `backfill.sqlite3` if nothing is said. The table is called `backfill_accounts`; an old one of that name is dropped.
 #![allow(clippy::duplicate_mod)] // The program, compiled once for each database.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 
 /// The program on PostgreSQL.
 #[cfg(feature = "postgres")]
@@ -51,6 +51,10 @@ mod sqlite {
 
 mod crew;
 
+/// More would be a mistake.
+const MOST_ROWS: i64 = 1_000_000_000;
+const MOST_WORKERS: i64 = 1_000;
+
 /// What to do, from the command line.
 enum Command {
     Everything {
@@ -63,15 +67,11 @@ enum Command {
 
 fn main() -> Result<()> {
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("error")).init();
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let number = |at: usize, default: usize| args.get(at).map_or(Ok(default), |text| text.parse());
-    let command = match args.first().map(String::as_str) {
-        Some("worker") => Command::Worker,
-        _ => Command::Everything {
-            rows: i64::try_from(number(0, 1_000_000)?)?,
-            workers: number(1, 3)?.max(1),
-        },
-    };
+    let args: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|arg| arg.to_string_lossy().into_owned())
+        .collect();
+    let command = command(&args)?;
     let url = std::env::var("DATABASE_URL").unwrap_or_else(|_| "backfill.sqlite3".into());
     match url.split_once("://").map_or("sqlite", |(scheme, _)| scheme) {
         #[cfg(feature = "postgres")]
@@ -86,6 +86,30 @@ fn main() -> Result<()> {
              or sqlite"
         ),
     }
+}
+
+/// # Errors
+/// What is accepted instead.
+fn command(args: &[String]) -> Result<Command> {
+    if args == ["worker"] {
+        return Ok(Command::Worker);
+    }
+    if let Some(more) = args.get(2) {
+        bail!("{more:?} is one argument too many: say how many rows and how many workers, or nothing");
+    }
+    let number = |at: usize, what, default, most| match args.get(at) {
+        None => Ok(default),
+        Some(text) => match text.parse() {
+            Ok(number) if (1..=most).contains(&number) => Ok(number),
+            _ => Err(anyhow!(
+                "the number of {what} is a whole number from 1 to {most}, not {text:?}"
+            )),
+        },
+    };
+    Ok(Command::Everything {
+        rows: number(0, "rows", 1_000_000, MOST_ROWS)?,
+        workers: usize::try_from(number(1, "workers", 3, MOST_WORKERS)?)?,
+    })
 }
 
 /// Whether user and password hold characters that must not stand there as they are.

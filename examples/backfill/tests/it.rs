@@ -59,3 +59,29 @@ fn a_url_that_is_not_understood_shows_no_password() {
     );
     assert!(!said.contains("secret"), "{said}");
 }
+
+#[test]
+fn numbers_that_are_none_are_refused_with_what_is_accepted() {
+    let too_many =
+        "\"4\" is one argument too many: say how many rows and how many workers, or nothing".to_owned();
+    let rows = |not: &str| format!("the number of rows is a whole number from 1 to 1000000000, not {not:?}");
+    let workers = |not: &str| format!("the number of workers is a whole number from 1 to 1000, not {not:?}");
+    for (args, expected) in [
+        (&["0"][..], rows("0")),
+        (&["x"], rows("x")),
+        (&["20000", "0"], workers("0")),
+        (&["20000", "x"], workers("x")),
+        (&["20000", "-1"], workers("-1")),
+        (&["20000", "1001"], workers("1001")),
+        (&["20000", "3", "4"], too_many),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_backfill"))
+            .args(args)
+            .env("DATABASE_URL", "/no/such/folder/backfill.sqlite3")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.starts_with(&format!("Error: {expected}\n")), "{said}");
+        assert_eq!(output.status.code(), Some(1));
+    }
+}

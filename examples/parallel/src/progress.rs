@@ -1,3 +1,4 @@
+use crate::text::say;
 use indicatif::{ProgressBar, ProgressStyle};
 use job_worker::parallel::Progress;
 use std::io::{IsTerminal, stderr};
@@ -25,7 +26,11 @@ pub(crate) fn show(bar: Option<ProgressBar>) -> impl FnMut(&Progress) + Send {
             let total = progress
                 .total
                 .map_or_else(String::new, |total| format!(" of {total}"));
-            eprintln!("{}{total} files: {}", progress.counts.items(), progress.counts);
+            say(&format!(
+                "{}{total} files: {}",
+                progress.counts.items(),
+                progress.counts
+            ));
         }
         None => {}
     }

@@ -84,6 +84,66 @@ fn a_file_that_cannot_be_read_is_reported_and_the_rest_are_hashed() {
     assert_eq!(output.status.code(), Some(1));
 }
 
+/// A pipe that nobody reads.
+#[cfg(unix)]
+fn unread() -> std::process::Stdio {
+    let (ours, _) = std::os::unix::net::UnixStream::pair().unwrap();
+    std::os::fd::OwnedFd::from(ours).into()
+}
+
+#[cfg(unix)]
+#[test]
+fn it_ends_quietly_when_nobody_reads_the_hashes_any_more() {
+    let folder = Folder::new("unread");
+    for number in 0..500 {
+        folder.write(&format!("deep/{number}"), b"gatun");
+    }
+    let command = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_parallel"));
+        command.arg(&folder.0);
+        command
+    };
+    let output = command().stdout(unread()).output().unwrap();
+    assert_eq!((text(&output.stderr), output.status.code()), ("", Some(141)));
+    let status = command().stdout(unread()).stderr(unread()).status().unwrap();
+    assert_eq!(status.code(), Some(141));
+    let output = command().stderr(unread()).output().unwrap();
+    assert_eq!(text(&output.stdout).lines().count(), 500);
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[cfg(unix)]
+#[test]
+fn what_could_break_a_line_or_command_a_terminal_is_escaped() {
+    let folder = Folder::new("escaped");
+    let names = ["a\nb\r", "c\\d", "e\u{1b}[31m\u{7f}", "f\u{85}", "ä"];
+    let lines: Vec<_> = names.iter().map(|name| folder.write(name, b"gatun")).collect();
+    std::os::unix::fs::symlink("nothing", folder.0.join("g\nh\\")).unwrap();
+    let output = example(Some(&folder.0), &[]);
+    let hash = &lines[0][..64];
+    let line = |mark: &str, name: &str| format!("{mark}{hash}  {}/{name}\n", folder.0.display());
+    let expected = [
+        line("\\", r"a\nb\r"),
+        line("\\", r"c\\d"),
+        line("\\", r"e\u{1b}[31m\u{7f}"),
+        line("\\", r"f\u{85}"),
+        line("", "ä"),
+    ];
+    assert_eq!(text(&output.stdout), expected.concat());
+    assert!(text(&output.stderr).contains(r"g\nh\: No such file"));
+    assert_eq!(text(&output.stderr).lines().count(), 2);
+}
+
+#[test]
+fn a_number_of_threads_that_is_none_is_refused_with_what_is_accepted() {
+    for wrong in ["0", "x", "-1", ""] {
+        let output = example(Some(Path::new(".")), &[wrong]);
+        let expected = format!("Error: the number of threads is a whole number from 1, not {wrong:?}\n");
+        assert!(text(&output.stderr).starts_with(&expected), "{output:?}");
+        assert_eq!(output.status.code(), Some(1));
+    }
+}
+
 #[test]
 fn no_folder_to_hash_is_a_failure() {
     let output = example(Some(Path::new("/no/such/folder")), &[]);

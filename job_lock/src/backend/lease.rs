@@ -14,8 +14,8 @@ pub struct LeaseKey<'a> {
 }
 
 /// What leases need of a database. All times are durations in microseconds, added to the database's own clock: none of
-/// the client's clock ever enters a statement. `lease`, `renew` and `release` are
-/// called in [`at_once`](LeaseBackend::at_once), `fence` in a transaction that goes on.
+/// the client's clock ever enters a statement. `lease`, `renew` and `release` are called in
+/// [`at_once`](LeaseBackend::at_once), as is what makes a lock; `fence` in a transaction that goes on.
 pub trait LeaseBackend: Database {
     /// Does `work` and commits it, on a connection that is in no transaction. A process that is suspended in the middle must
     /// not keep the row from others for much longer than `ttl`: between the statement and a COMMIT of its own it would, for as
@@ -26,7 +26,7 @@ pub trait LeaseBackend: Database {
         C: LoadConnection<Backend = Self>;
 
     /// Takes the row if nobody has it, by a transaction or by a lease that goes on, and gives the token. It never waits for
-    /// a holder. `None`: somebody has it, or there is no row.
+    /// a holder. `None`: somebody has it, or there is no row; an error where others are in the way of knowing.
     #[doc(hidden)]
     fn lease<C>(conn: &mut C, name: &str, owner: &str, ttl: i64) -> QueryResult<Option<i64>>
     where

@@ -1,6 +1,7 @@
 use diesel::connection::LoadConnection;
 use diesel::result::{Error, QueryResult};
 use job_db::Database;
+use std::time::Duration;
 
 /// A slot's number and the namespace that it is one of.
 #[derive(Clone, Copy, Debug)]
@@ -22,12 +23,21 @@ pub enum SessionLock {
     Unanswered,
 }
 
-/// What slots need of a database: locks that are a session's. Where there are none, a slot is a lease, and the methods are
-/// not called.
+/// What slots need of a database: locks that are a session's. Where there are none, a slot is a lease, and only
+/// [`wait_limit`](SlotBackend::wait_limit) is called.
 pub trait SlotBackend: Database {
     /// Whether the database has locks that last as long as a session.
     #[doc(hidden)]
     const HAS_SESSION_LOCKS: bool = false;
+
+    /// How long this connection was told to wait for those who keep the whole database.
+    #[doc(hidden)]
+    fn wait_limit<C>(_conn: &mut C) -> QueryResult<Duration>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        Ok(Duration::ZERO)
+    }
 
     /// Tells the server's sessions apart, by a statement that is not kept prepared: one that was prepared in one session
     /// would be an error of its own in the next.

@@ -1,12 +1,22 @@
 use super::trust::{Moment, Trust};
 use super::{LeaseOptions, PAUSE};
-use crate::alone::in_transaction;
 use crate::backend::LockBackend;
 use crate::backend::lease::{LeaseBackend, LeaseKey};
 use crate::wait::Patience;
 use crate::{LockConnection, LockError, create, owner};
-use diesel::result::QueryResult;
+use diesel::result::{Error, QueryResult};
 use std::time::Duration;
+
+/// What came of one try to take a lease.
+enum Attempt {
+    Claimed(Claim),
+    /// Somebody has it.
+    Held,
+    /// There is no such row.
+    Missing,
+    /// Others were in the way, so that it is not known whether somebody has it.
+    Crowded,
+}
 
 /// One acquisition of a lease: what its holder and its keeper share.
 #[derive(Debug)]
@@ -28,38 +38,62 @@ impl Claim {
         options: &LeaseOptions,
         conn: &mut C,
     ) -> Result<Self, LockError> {
-        options.check()?;
         let patience = Patience::new(options.wait);
         loop {
-            match Self::try_acquire(options, conn) {
-                Err(LockError::Unknown(name)) if options.create_missing => {
-                    create::create_patiently(conn, &name, &patience)?;
+            match Self::attempt(options, conn)? {
+                Attempt::Claimed(claim) => return Ok(claim),
+                Attempt::Missing if options.create_missing => {
+                    create::create_patiently(conn, &options.name, &patience)?;
                 }
-                Err(LockError::Busy(_)) if patience.pause(PAUSE) => {}
-                result => return result,
+                Attempt::Missing => return Err(LockError::Unknown(options.name.clone())),
+                Attempt::Held | Attempt::Crowded if patience.pause(PAUSE) => {}
+                Attempt::Held | Attempt::Crowded => return Err(LockError::Busy(options.name.clone())),
             }
         }
     }
 
-    pub(crate) fn try_acquire<C: LockConnection>(
+    /// Takes the lease, and makes its row, unless somebody has it, whom it does not wait for: the patience is for those who
+    /// only stand in the way of an answer. `None`: somebody has it.
+    ///
+    /// # Errors
+    /// [`LockError::Busy`]: nobody knows whether somebody has it.
+    pub(crate) fn acquire_if_free<C: LockConnection>(
         options: &LeaseOptions,
         conn: &mut C,
-    ) -> Result<Self, LockError> {
+        patience: &Patience,
+    ) -> Result<Option<Self>, LockError> {
+        loop {
+            match Self::attempt(options, conn)? {
+                Attempt::Claimed(claim) => return Ok(Some(claim)),
+                Attempt::Held => return Ok(None),
+                Attempt::Missing => {
+                    create::create_patiently(conn, &options.name, patience)?;
+                }
+                Attempt::Crowded if patience.pause(PAUSE) => {}
+                Attempt::Crowded => return Err(LockError::Busy(options.name.clone())),
+            }
+        }
+    }
+
+    fn attempt<C: LockConnection>(options: &LeaseOptions, conn: &mut C) -> Result<Attempt, LockError> {
+        options.check()?;
         let name = options.name.as_str();
         let owner = owner::new();
         let start = Moment::now();
         let ttl = micros(options.ttl);
-        let token = C::Db::at_once(conn, ttl, |conn| C::Db::lease(conn, name, &owner, ttl))
-            .map_err(|error| LockError::taking::<C::Db>(error, name).explained(conn))?;
-        let Some(token) = token else {
-            return Err(match in_transaction(conn, |conn| C::Db::exists(conn, name)) {
-                Ok(true) => LockError::Busy(name.to_owned()),
-                Ok(false) => LockError::Unknown(name.to_owned()),
-                // Who has all of SQLite's file lets nobody read either, where it has a rollback journal.
-                Err(error) => LockError::taking::<C::Db>(error, name),
-            });
+        let token = match C::Db::at_once(conn, ttl, |conn| C::Db::lease(conn, name, &owner, ttl)) {
+            Ok(Some(token)) => token,
+            // Who has all of SQLite's file lets nobody read either, where it has a rollback journal.
+            Ok(None) => {
+                return match C::Db::at_once(conn, ttl, |conn| C::Db::exists(conn, name)) {
+                    Ok(true) => Ok(Attempt::Held),
+                    Ok(false) => Ok(Attempt::Missing),
+                    Err(error) => crowded(conn, error, name),
+                };
+            }
+            Err(error) => return crowded(conn, error, name),
         };
-        Ok(Self {
+        Ok(Attempt::Claimed(Self {
             name: name.to_owned(),
             owner,
             token,
@@ -68,7 +102,7 @@ impl Claim {
             at_least: options.at_least,
             trust: Trust::new(start, options.ttl - options.margin()),
             slot: None,
-        })
+        }))
     }
 
     pub(crate) fn for_slot(self, namespace: &str, number: u32) -> Self {
@@ -152,4 +186,12 @@ impl Claim {
 
 fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// Gives the error of an attempt its meaning: it is alone in its transaction, and may be made again.
+fn crowded<C: LockConnection>(conn: &mut C, error: Error, name: &str) -> Result<Attempt, LockError> {
+    match LockError::taking::<C::Db>(error, name) {
+        LockError::Busy(_) | LockError::Deadlock(_) | LockError::Serialization(_) => Ok(Attempt::Crowded),
+        error => Err(error.explained(conn)),
+    }
 }

@@ -2,7 +2,7 @@ use super::claim::Claim;
 use super::trust::Moment;
 use crate::backend::LockBackend;
 use crate::backend::lease::LeaseBackend;
-use crate::connect::on_idle;
+use crate::connect::keeping_idle;
 use crate::mark::{mark, run_marked};
 use crate::{Connect, LockConnection, LockError};
 use diesel::result::QueryResult;
@@ -21,10 +21,9 @@ where
     E: From<LockError>,
 {
     let start = Moment::now();
-    let (mut conn, is_ours) = match on_idle(connections, idle, |conn| begin(conn, claim)) {
-        (Some(conn), Ok(is_ours)) => (conn, is_ours),
-        (conn, Err(error)) => return (conn, Err(error.into())),
-        (None, Ok(_)) => unreachable!("a transaction has a connection"),
+    let (mut conn, is_ours) = match keeping_idle(connections, idle, |conn| begin(conn, claim)) {
+        Ok(begun) => begun,
+        Err((conn, error)) => return (conn, Err(error.into())),
     };
     if !is_ours {
         roll_back_to(&mut conn, 0);

@@ -62,6 +62,9 @@ impl LeaseOptions {
 
     /// How long to wait; forever, if not said. There is no queue for leases: the calling thread looks some twenty times a
     /// second, with jitter.
+    ///
+    /// On SQLite who writes to the file stands in the way of every lease, free or not, and with [`Wait::No`] a look gives up
+    /// on the file after 20 ms: where a lease that is free must not be passed over, wait for longer than others write.
     pub fn wait(mut self, wait: Wait) -> Self {
         self.wait = wait;
         self

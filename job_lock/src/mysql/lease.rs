@@ -4,7 +4,6 @@ use crate::backend::lease::{LeaseBackend, LeaseKey};
 use diesel::connection::LoadConnection;
 use diesel::mysql::Mysql;
 use diesel::prelude::*;
-use job_db::{Database, Fault};
 
 job_db::statement! {
     // An UPDATE would wait for a holder.
@@ -42,17 +41,23 @@ job_db::statement! {
      WHERE name = " name " AND token = " token " AND owner = " owner " AND expires_at IS NOT NULL"
 }
 
+/// A session may have autocommit off. The first statement fails where it is in a transaction then, which the second one would
+/// commit.
+const COMMIT_EACH: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    SET @gatun_autocommit = @@SESSION.autocommit, SESSION autocommit = 1";
+const RESTORE_AUTOCOMMIT: &str = "SET SESSION autocommit = @gatun_autocommit";
+
 impl LeaseBackend for Mysql {
     fn at_once<C, T>(conn: &mut C, _ttl: i64, work: impl FnOnce(&mut C) -> QueryResult<T>) -> QueryResult<T>
     where
         C: LoadConnection<Backend = Self>,
     {
-        // Each statement is committed with itself, but where the session has autocommit off.
+        // Each statement is committed with itself.
+        conn.batch_execute(COMMIT_EACH)?;
         let result = work(conn);
-        let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };
-        let ended = conn.batch_execute(end);
+        let restored = conn.batch_execute(RESTORE_AUTOCOMMIT);
         let value = result?;
-        ended?;
+        restored?;
         Ok(value)
     }
 
@@ -66,12 +71,9 @@ impl LeaseBackend for Mysql {
             return Ok(None);
         }
         // Nothing of the look is locked any more, and who has taken the row since is waited for as briefly as the server can.
-        let leased = with_shortest_wait_limit(conn, |conn| Lease { name, owner, ttl }.execute(conn));
-        match leased {
-            Ok(0) => Ok(None),
-            Ok(_) => TokenOf { name, owner }.get_result(conn).optional(),
-            Err(error) if Self::fault(&error) == Fault::Contended => Ok(None),
-            Err(error) => Err(error),
+        match with_shortest_wait_limit(conn, |conn| Lease { name, owner, ttl }.execute(conn))? {
+            0 => Ok(None),
+            _ => TokenOf { name, owner }.get_result(conn).optional(),
         }
     }
 

@@ -6,6 +6,7 @@ use crate::alone::in_transaction;
 use crate::backend::slot::{SessionLock, SlotBackend, SlotKey};
 use crate::connect::connect;
 use crate::lease::{Claim, Keeper};
+use crate::wait::Patience;
 use crate::{Connect, Lease, LeaseOptions, LockConnection, LockError, Wait};
 use diesel::result::QueryResult;
 use job_db::DbConnection;
@@ -16,6 +17,9 @@ use std::time::Duration;
 const LEAST_TTL: Duration = Duration::from_secs(15);
 /// A shorter silence is none, however fast the heart beats.
 const LEAST_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a claim waits at least, in all, for those who keep the whole database.
+const LEAST_WAIT: Duration = Duration::from_secs(5);
 
 type Claimed<M> = Option<(u32, Hold<M>)>;
 
@@ -78,28 +82,22 @@ fn claim_lease<M: Connect>(options: &SlotOptions<M>) -> Result<Claimed<M>, LockE
     let (connections, namespace) = (&options.connections, options.namespace.as_str());
     let ttl = LEAST_TTL.max(3 * options.heartbeat);
     let mut conn = connect(connections)?;
+    let own_limit = <<M::Conn as DbConnection>::Db as SlotBackend>::wait_limit(&mut conn)?;
+    let patience = Patience::new(Wait::AtMost(LEAST_WAIT.max(own_limit)));
     for number in 0..options.of {
-        // Long enough for the writers who are in the way of any lock there.
-        let wait = Wait::AtMost(Duration::from_millis(200));
-        let lease = LeaseOptions::new(&format!("slot/{namespace}/{number}"), ttl)
-            .renew_every(options.heartbeat)
-            .create_missing()
-            .wait(wait);
-        match Claim::acquire(&lease, &mut conn) {
-            Ok(claim) => {
-                let claim = Arc::new(claim.for_slot(namespace, number));
-                let keeper = Keeper::start(connections, conn, claim.clone())?;
-                let lease = Lease::new(connections.clone(), claim);
-                return Ok(Some((
-                    number,
-                    Hold::Lease {
-                        lease,
-                        _keeper: keeper,
-                    },
-                )));
-            }
-            Err(LockError::Busy(_)) => {}
-            Err(error) => return Err(error),
+        let lease =
+            LeaseOptions::new(&format!("slot/{namespace}/{number}"), ttl).renew_every(options.heartbeat);
+        if let Some(claim) = Claim::acquire_if_free(&lease, &mut conn, &patience)? {
+            let claim = Arc::new(claim.for_slot(namespace, number));
+            let keeper = Keeper::start(connections, conn, claim.clone())?;
+            let lease = Lease::new(connections.clone(), claim);
+            return Ok(Some((
+                number,
+                Hold::Lease {
+                    lease,
+                    _keeper: keeper,
+                },
+            )));
         }
     }
     Ok(None)

@@ -1,10 +1,10 @@
-use super::{FREE, with_busy_timeout};
+use super::{BusyTimeout, FREE, with_busy_timeout};
 use crate::backend::lease::{LeaseBackend, LeaseKey};
 use crate::backend::slot::SlotBackend;
 use diesel::connection::LoadConnection;
 use diesel::prelude::*;
 use diesel::sqlite::Sqlite;
-use job_db::{Database, Fault};
+use job_db::Database;
 use std::time::Duration;
 
 job_db::statement! {
@@ -63,11 +63,7 @@ impl LeaseBackend for Sqlite {
         C: LoadConnection<Backend = Self>,
     {
         let lease = Lease { name, owner, ttl };
-        match with_busy_timeout(conn, BRIEFLY, |conn| lease.get_result(conn).optional()) {
-            // There every writer holds every lock.
-            Err(error) if Self::fault(&error) == Fault::Contended => Ok(None),
-            result => result,
-        }
+        with_busy_timeout(conn, BRIEFLY, |conn| lease.get_result(conn).optional())
     }
 
     fn renew<C>(conn: &mut C, key: LeaseKey<'_>, ttl: i64) -> QueryResult<bool>
@@ -100,4 +96,12 @@ impl LeaseBackend for Sqlite {
 }
 
 /// SQLite has no sessions: a slot is a lease there.
-impl SlotBackend for Sqlite {}
+impl SlotBackend for Sqlite {
+    fn wait_limit<C>(conn: &mut C) -> QueryResult<Duration>
+    where
+        C: LoadConnection<Backend = Self>,
+    {
+        let millis: i32 = BusyTimeout {}.get_result(conn)?;
+        Ok(Duration::from_millis(u64::try_from(millis).unwrap_or(0)))
+    }
+}

@@ -1,12 +1,15 @@
 //! What the suite must know of MySQL and MariaDB, and what only they do.
 
+use super::suite::suspensions::Suspended;
 use super::{Conn, Db};
 use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Text};
-use job_lock::{Lock, LockError, LockState};
+use job_lock::{Lock, LockError, LockState, Wait};
 use std::sync::Barrier;
+use std::sync::mpsc::channel;
 use std::thread;
+use std::time::Duration;
 
 pub(super) const ONE_WRITER: bool = false;
 /// Whether those who wait for a lock are served in the order in which they came.
@@ -19,6 +22,11 @@ pub(super) const LEVELS: &[&str] = &[
     "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
 ];
 pub(super) const SETTINGS: &[&str] = LEVELS;
+/// What may become of a process that is suspended depends on these.
+pub(super) const SESSIONS: &[&str] = &[
+    "SET autocommit = 1",
+    "SET autocommit = 0; SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+];
 pub(super) const KILL: Option<&str> = Some("KILL ID");
 /// How a session's statement is ended, and how many sessions wait for a lock.
 pub(super) const CANCEL: Option<(&str, &str)> = Some((
@@ -129,6 +137,62 @@ fn a_deadlock_that_the_closure_swallows_is_not_a_success() {
         ),
         "{results:?}"
     );
+}
+
+/// Diesel knows nothing of such a transaction.
+#[test]
+fn what_a_session_without_autocommit_has_not_committed_is_not_committed_by_making_a_lock() {
+    let db = Db::new();
+    db.execute("CREATE TABLE notes (n BIGINT NOT NULL)");
+    let conn = &mut db.connect();
+    conn.batch_execute("SET autocommit = 0; INSERT INTO notes VALUES (1)")
+        .unwrap();
+    assert!(matches!(Lock::create(conn, "a"), Err(LockError::Database(_))));
+    conn.batch_execute("ROLLBACK").unwrap();
+    assert_eq!(db.bigints("SELECT n FROM notes"), [] as [i64; 0]);
+    assert!(Lock::create(conn, "a").unwrap());
+    let mode = diesel::dsl::sql::<BigInt>("SELECT @@SESSION.autocommit").get_result(conn);
+    assert_eq!(mode, Ok(0));
+}
+
+/// Another takes the row between the look and the UPDATE of a candidate, which waits then, and is ended by KILL QUERY.
+#[test]
+fn a_candidate_whose_statement_was_killed_is_not_told_that_another_has_the_lease() {
+    let db = Db::new();
+    Lock::create(&mut db.connect(), "a").unwrap();
+    let url = db.url().to_owned();
+    let kill = move |query: &str| {
+        if query.contains("SKIP LOCKED") {
+            let mut conn = <Conn as diesel::Connection>::establish(&url).unwrap();
+            conn.batch_execute("BEGIN; UPDATE locks SET token = token")
+                .unwrap();
+            thread::spawn(move || kill_candidate(conn));
+        }
+        false
+    };
+    let candidate = Suspended::new(&db, "SET autocommit = 1", kill, channel().1);
+    // It waits for a second only, in which a slow machine may not get to kill it.
+    let mut results = (0..20).map(|_| {
+        Lock::lease_on("a", Duration::from_secs(60))
+            .wait(Wait::No)
+            .hold(&candidate, |_| Ok::<_, LockError>(()))
+    });
+    let told = results.find(|result| !matches!(result, Err(LockError::Busy(_))));
+    assert!(matches!(told, Some(Err(LockError::Database(_)))), "{told:?}");
+}
+
+fn kill_candidate(mut conn: Conn) {
+    let candidates = "SELECT id FROM information_schema.processlist
+         WHERE db = DATABASE() AND info LIKE 'UPDATE locks SET token = token + 1%'";
+    for _ in 0..200 {
+        let waiting: Vec<i64> = diesel::dsl::sql::<BigInt>(candidates).load(&mut conn).unwrap();
+        if let Some(id) = waiting.first() {
+            conn.batch_execute(&format!("KILL QUERY {id}")).unwrap();
+            break;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    conn.batch_execute("ROLLBACK").unwrap();
 }
 
 #[test]

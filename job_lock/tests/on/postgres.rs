@@ -19,6 +19,9 @@ pub(super) const LEVELS: &[&str] = &[
     "SET default_transaction_isolation = 'serializable'",
 ];
 pub(super) const SETTINGS: &[&str] = LEVELS;
+/// What may become of a process that is suspended depends on these.
+pub(super) const SESSIONS: &[&str] =
+    &["SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE"];
 pub(super) const KILL: Option<&str> = Some("SELECT pg_terminate_backend(ID)");
 /// How a session's statement is ended, and how many sessions wait for a lock.
 pub(super) const CANCEL: Option<(&str, &str)> = Some((

@@ -1,12 +1,15 @@
 //! What the suite must know of SQLite, and what only SQLite does.
 
+use super::suite::suspensions::{Suspended, after_each_statement};
 use super::{Conn, Db};
 use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
 use diesel::sql_types::Integer;
 use job_lock::{Lock, LockError, LockState, Slot, Wait};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
+use std::thread;
 use std::time::Duration;
 
 pub(super) const ONE_WRITER: bool = true;
@@ -16,6 +19,8 @@ pub(super) const FOR_UPDATE: &str = "";
 /// A reader's snapshot is there in WAL mode only.
 pub(super) const LEVELS: &[&str] = &["PRAGMA journal_mode = WAL"];
 pub(super) const SETTINGS: &[&str] = &["PRAGMA journal_mode = WAL", "PRAGMA journal_mode = DELETE"];
+/// What may become of a process that is suspended depends on these.
+pub(super) const SESSIONS: &[&str] = SETTINGS;
 pub(super) const KILL: Option<&str> = None;
 /// How a session's statement is ended, and how many sessions wait for a lock.
 pub(super) const CANCEL: Option<(&str, &str)> = None;
@@ -177,6 +182,54 @@ fn while_exclusive(db: &Db, meanwhile: impl FnOnce() + Send) {
 }
 
 #[test]
+fn a_busy_file_is_not_taken_for_slots_that_are_taken() {
+    let db = Db::new();
+    let manager = Arc::new(db.manager());
+    let (written, is_written) = channel();
+    thread::scope(|scope| {
+        let mut conn = db.connect();
+        conn.batch_execute("BEGIN IMMEDIATE").unwrap();
+        scope.spawn(move || {
+            // Longer than any look at it.
+            thread::sleep(Duration::from_secs(1));
+            written.send(()).unwrap();
+            conn.batch_execute("COMMIT").unwrap();
+        });
+        let slot = Slot::claim(&manager, "numbers", 2).unwrap();
+        assert_eq!(slot.map(|slot| slot.number()), Some(0));
+        is_written.recv().unwrap();
+    });
+    let mut conn = db.connect();
+    conn.batch_execute("BEGIN IMMEDIATE").unwrap();
+    let result = Slot::claim(&manager, "numbers", 2);
+    let Err(LockError::Busy(name)) = &result else {
+        panic!("{result:?}")
+    };
+    assert_eq!(name, "slot/numbers/0");
+    conn.batch_execute("COMMIT").unwrap();
+    // Only who has a slot takes it from others.
+    let _slot = Slot::claim(&manager, "numbers", 1).unwrap().unwrap();
+    assert!(Slot::claim(&manager, "numbers", 1).unwrap().is_none());
+}
+
+/// A transaction that only reads keeps all others from their COMMIT there.
+#[test]
+fn a_candidate_that_is_suspended_in_a_look_keeps_no_writer_waiting() {
+    let db = Db::new();
+    let look = |suspended: &Suspended, _: &AtomicBool| {
+        Lock::lease(suspended, "nobody-made-it", Duration::from_secs(60), |_| {
+            Ok::<_, LockError>(())
+        })
+    };
+    after_each_statement(&db, "PRAGMA journal_mode = DELETE", look, |round| {
+        let mut conn = db.connect();
+        conn.batch_execute("PRAGMA busy_timeout = 2000")
+            .and_then(|()| conn.batch_execute(&format!("CREATE TABLE t{round} (n BIGINT)")))
+            .map_err(|error| error.to_string())
+    });
+}
+
+#[test]
 fn a_writer_who_lets_nobody_read_is_waited_for() {
     let db = Db::new();
     // It stays with the file.
@@ -197,8 +250,7 @@ fn a_writer_who_lets_nobody_read_is_waited_for() {
         Lock::lease(&manager, "a", minute, |_| Ok::<_, LockError>(())).unwrap();
     });
     while_exclusive(&db, || {
-        // One who waits too long for it is told that none is free.
-        Slot::claim(&manager, "numbers", 1).unwrap();
+        assert!(Slot::claim(&manager, "numbers", 1).unwrap().is_some());
     });
     while_exclusive(&db, || {
         assert!(

@@ -5,12 +5,10 @@ use super::leases::{LONG, Manager, expire, manager};
 use super::support::{db_with, note, notes, while_row_locked};
 use super::{Conn, on};
 use diesel::Connection;
-use diesel::connection::{InstrumentationEvent, SimpleConnection};
+use diesel::connection::SimpleConnection;
 use job_lock::{Connect, Lock, LockError, Wait};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex};
-use std::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// The renewal stands in a queue, or does not come through to the file.
@@ -59,114 +57,6 @@ fn a_renewal_that_comes_after_a_successor_renews_nothing() {
     let row = Lock::list(&mut db.connect()).unwrap().remove(0);
     assert_eq!((row.token, row.owner.as_deref()), (2, Some("the successor")));
     assert!(row.expires_at.is_some());
-}
-
-/// Connections that stand still for good once they have executed the statement of which `stands_still` says so: as a
-/// process does that is suspended in the middle.
-#[derive(Clone)]
-struct Suspended(
-    Manager,
-    Arc<dyn Fn(&str) -> bool + Send + Sync>,
-    Arc<Mutex<Receiver<()>>>,
-);
-
-impl Connect for Suspended {
-    type Conn = Conn;
-
-    fn connect(&self) -> Result<Conn, LockError> {
-        let mut conn = self.0.connect()?;
-        let (stands_still, resumed) = (self.1.clone(), self.2.clone());
-        conn.set_instrumentation(move |event: InstrumentationEvent<'_>| {
-            if let InstrumentationEvent::FinishQuery { query, .. } = event
-                && stands_still(&query.to_string())
-            {
-                let _ = resumed.lock().unwrap().recv();
-            }
-        });
-        Ok(conn)
-    }
-}
-
-/// After each of its statements in turn.
-#[test]
-fn a_candidate_that_is_suspended_in_the_middle_of_taking_a_lease_keeps_nobody_out_for_ever() {
-    let db = db_with(&["a"]);
-    let has_it = Arc::new(AtomicBool::new(false));
-    for last in 1.. {
-        has_it.store(false, Ordering::SeqCst);
-        let (stood, is_standing) = channel();
-        let (resume, resumed) = channel::<()>();
-        let (executed, has_it_too) = (AtomicUsize::new(0), has_it.clone());
-        let stood = Mutex::new(stood);
-        let stands_still = move |_: &str| {
-            let is_last = executed.fetch_add(1, Ordering::SeqCst) + 1 == last;
-            let stands = is_last && !has_it_too.load(Ordering::SeqCst);
-            if stands {
-                stood.lock().unwrap().send(()).unwrap();
-            }
-            stands
-        };
-        let suspended = Suspended(
-            manager(&db),
-            Arc::new(stands_still),
-            Arc::new(Mutex::new(resumed)),
-        );
-        let stood_still = thread::scope(|scope| {
-            let has_it = &has_it;
-            scope.spawn(move || {
-                // It may have lost its session, or its lease.
-                let _ = Lock::lease(&suspended, "a", BRIEF, |_| {
-                    has_it.store(true, Ordering::SeqCst);
-                    Ok::<_, LockError>(())
-                });
-            });
-            let stands = is_standing.recv().is_ok();
-            if stands {
-                let next = Lock::lease_on("a", LONG)
-                    .wait(Wait::AtMost(Duration::from_secs(20)))
-                    .hold(&manager(&db), |_| Ok::<_, LockError>(()));
-                assert!(
-                    next.is_ok(),
-                    "{next:?} beside one that stands still after statement {last}"
-                );
-            }
-            drop(resume);
-            stands
-        });
-        if !stood_still {
-            break;
-        }
-    }
-}
-
-#[test]
-fn a_holder_that_is_suspended_in_the_middle_of_a_renewal_keeps_nobody_out_for_ever() {
-    let db = db_with(&["a"]);
-    let stands_still = Arc::new(AtomicBool::new(false));
-    let (resume, resumed) = channel::<()>();
-    let renewal = {
-        let stands_still = stands_still.clone();
-        move |query: &str| {
-            query.contains("UPDATE locks SET expires_at") && stands_still.swap(false, Ordering::SeqCst)
-        }
-    };
-    let suspended = Suspended(manager(&db), Arc::new(renewal), Arc::new(Mutex::new(resumed)));
-    let result = Lock::lease(&suspended, "a", BRIEF, |lease| {
-        stands_still.store(true, Ordering::SeqCst);
-        job_test::eventually("its renewal stands still", || {
-            !stands_still.load(Ordering::SeqCst)
-        });
-        Lock::lease_on("a", LONG)
-            .wait(Wait::AtMost(Duration::from_secs(40)))
-            .hold(&manager(&db), |next| {
-                assert!(next.token() > lease.token() && lease.is_lost());
-                next.transaction(|conn| Ok::<_, LockError>(note(conn, 1)?))
-            })?;
-        drop(resume);
-        Ok::<_, LockError>(())
-    });
-    assert!(matches!(result, Err(LockError::LeaseLost(_))), "{result:?}");
-    assert_eq!(notes(&db), [1]);
 }
 
 /// Each connection in another time zone than the last.

@@ -20,6 +20,7 @@ mod names; // which names there are
 mod connections; // in a transaction, dead, refused
 mod delays; // late renewals, other clocks
 mod faults; // networks and servers that fail
+pub(super) mod suspensions; // in the middle of a step
 mod threads; // that cannot be started
 
 mod child; // other processes, for kills

@@ -86,9 +86,19 @@ fn feed<T, R, E>(shared: &Shared<'_, T, R, E>, mut input: impl Iterator<Item = T
                     sweep(shared);
                 }
             }
-            Room::NoThreads => return false,
+            Room::NoThreads => return shared.queue.is_empty() && is_over(shared, &mut input),
         }
     }
+    false
+}
+
+/// Whether the input ends where no thread is left: when the last one goes must not decide whether that is seen. What it
+/// gives instead of its end is skipped.
+fn is_over<T, R, E>(shared: &Shared<'_, T, R, E>, input: &mut impl Iterator<Item = T>) -> bool {
+    let Some(item) = input.next() else {
+        return true;
+    };
+    shared.queue.push(item);
     false
 }
 
@@ -139,5 +149,27 @@ fn end<T, R, E>(shared: Shared<'_, T, R, E>, fed: Result<bool, Payload>, skipped
             .thread_errors
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feeds after the only thread has left, and gives whether the input ended and whether items are left over.
+    fn fed_late(input: impl Iterator<Item = u8>) -> (bool, bool) {
+        let mut emit = |_: usize, _: Result<(), NotDone<()>>| {};
+        let sink = Sink::new(&mut emit, None, None, false);
+        let shared: Shared<'_, u8, (), ()> = Shared::new(1, &Options::new(), None, sink);
+        leave(&shared, 0);
+        let is_over = feed(&shared, input);
+        (is_over, skip_rest(&shared))
+    }
+
+    #[test]
+    fn an_input_that_is_over_is_so_whether_a_thread_is_left_or_not() {
+        assert_eq!(fed_late(std::iter::empty()), (true, false));
+        assert_eq!(fed_late(0..1), (false, true));
+        assert_eq!(fed_late(std::iter::repeat(0)), (false, true));
     }
 }

@@ -176,6 +176,10 @@ impl<T> Queue<T> {
         self.room.notify_one();
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        lock(&self.state).items.is_empty()
+    }
+
     /// Takes what nobody has started.
     pub(super) fn take_rest(&self) -> VecDeque<Indexed<T>> {
         std::mem::take(&mut lock(&self.state).items)

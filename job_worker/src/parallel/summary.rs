@@ -57,7 +57,7 @@ pub enum End {
     Halted,
     /// A [`StopToken`](super::StopToken) was stopped. The rest of the input was not pulled.
     Stopped,
-    /// No thread was left. The rest of the input was not pulled.
+    /// No thread was left, and there was another item. The rest of the input was not pulled.
     ThreadsGone,
 }
 

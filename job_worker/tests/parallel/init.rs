@@ -1,6 +1,7 @@
 use job_worker::InParallel;
 use job_worker::parallel::{End, NotDone, ThreadError};
 use std::convert::Infallible;
+use std::panic::resume_unwind;
 use std::rc::Rc;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -113,6 +114,32 @@ fn threads_that_cannot_start_again_leave_the_rest_skipped() {
     assert_eq!(report.end(), End::ThreadsGone);
     assert_eq!((report.counts().ok, report.counts().panicked), (3, 1));
     assert_eq!(report.counts().items(), report.outcomes().len() as u64);
+}
+
+/// Which comes first, the end of the input or that of the last thread, must not be seen.
+#[test]
+fn an_input_that_is_done_to_its_end_has_ended_though_no_thread_is_left() {
+    for _ in 0..300 {
+        let empty = std::iter::from_fn(|| None::<()>)
+            .in_parallel()
+            .threads(2)
+            .init(|| Err::<(), _>("no connection"))
+            .run(|(), ()| Ok::<_, Infallible>(()))
+            .unwrap();
+        assert!(empty.is_complete(), "{empty:?}");
+
+        let calls = AtomicUsize::new(0);
+        let last = (0..1)
+            .in_parallel()
+            .threads(1)
+            .init(|| match calls.fetch_add(1, SeqCst) {
+                0 => Ok(()),
+                _ => Err("the server is gone"),
+            })
+            .run(|(), _| -> Result<(), Infallible> { resume_unwind(Box::new("lost")) })
+            .unwrap();
+        assert_eq!((last.end(), last.counts().panicked), (End::InputEnded, 1));
+    }
 }
 
 #[test]
