@@ -42,6 +42,7 @@ pub trait Kind: std::fmt::Debug + Send + Sync + 'static {
     fn texts(conn: &mut Self::Conn, sql: &str) -> QueryResult<Vec<Option<String>>>;
 }
 
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 /// The same two queries for each kind, since Diesel's bounds for them cannot be said for all kinds at once.
 macro_rules! first_column {
     () => {
@@ -56,7 +57,7 @@ macro_rules! first_column {
         }
     };
 }
-#[allow(unused_imports)]
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 pub(crate) use first_column;
 
 /// The URL of the server, from the environment.

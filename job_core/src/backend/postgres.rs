@@ -11,11 +11,12 @@ use diesel::connection::LoadConnection;
 use diesel::pg::Pg;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Text};
-use job_db::fnv1a;
-use std::collections::HashMap;
 
 #[macro_use]
 mod verbs;
+
+mod claims;
+mod completions;
 
 #[cfg(feature = "diesel_async")]
 mod asynchronous;
@@ -26,9 +27,6 @@ portable_statements!(Pg);
 
 /// A rescue must not wait for a worker who is completing after all, and who may wait for the rescue.
 const LOCK_ORPHANS: &str = " FOR UPDATE OF p SKIP LOCKED";
-
-/// How long to wait for one's turn to claim, in milliseconds.
-const TURN_MILLIS: u32 = 250;
 
 /// The channel on which workers are woken; it carries no data.
 const WAKE: &str = "pg_notify('gatun', '')";
@@ -127,113 +125,6 @@ statement! {
     "INSERT INTO unique_keys (unique_key, job_id) VALUES (" key ", " job_id ") ON CONFLICT DO NOTHING"
 }
 statement! {
-    // A loose index scan: one step per priority, however many jobs there are.
-    struct Lanes<'a> on Pg { queues: &'a [String] => Array<Text> } -> (Text, Integer);
-    "SELECT q.queue, l.priority FROM unnest(" queues ") WITH ORDINALITY AS q (queue, position), LATERAL (
-         WITH RECURSIVE p AS (
-             (SELECT priority FROM jobs_new WHERE queue = q.queue ORDER BY priority LIMIT 1)
-             UNION ALL
-             SELECT (SELECT n.priority FROM jobs_new n WHERE n.queue = q.queue AND n.priority > p.priority
-                     ORDER BY n.priority LIMIT 1) FROM p WHERE p.priority IS NOT NULL)
-         SELECT priority FROM p WHERE priority IS NOT NULL) l
-     ORDER BY q.position, l.priority"
-}
-/// The end of a claim: what it has started, with the facts. OFFSET 0 keeps the planner from turning the look at `jobs` into a
-/// join of its own choice, which might read the whole table: it stays one step in the index of the key for each row.
-const STARTED: &str = " FROM d RETURNING job_id, attempts, uncharged, started_at)
-     SELECT j.id, j.kind, j.args, j.max_attempts, j.unique_key, p.attempts, p.uncharged, p.started_at
-     FROM p CROSS JOIN LATERAL (SELECT * FROM jobs WHERE jobs.id = p.job_id OFFSET 0) j";
-
-statement! {
-    struct Claim<'a> on Pg {
-        worker: i64 => BigInt, queue: &'a str => Text, priority: i32 => Integer, after: i64 => BigInt,
-        kinds: &'a [String] => Array<Text>, limit: i64 => BigInt,
-    } -> (BigInt, Text, JsonDoc, Integer, Nullable<Text>, Integer, Integer, Instant);
-    "WITH d AS (DELETE FROM jobs_new WHERE ctid = ANY (ARRAY (
-         SELECT ctid FROM jobs_new WHERE queue = " queue " AND priority = " priority " AND job_id > " after "
-             AND kind = ANY (" kinds ") AND EXISTS (SELECT 1 FROM workers WHERE id = " worker ")
-         ORDER BY job_id LIMIT " limit " FOR UPDATE SKIP LOCKED)) RETURNING job_id, attempts, uncharged),
-     p AS (INSERT INTO jobs_processing (job_id, worker, attempts, uncharged, started_at)
-         SELECT job_id, " worker ", attempts + 1, uncharged, " {NOW} {STARTED}
-}
-statement! {
-    // The same for the first lane that has jobs.
-    struct ClaimFirst<'a> on Pg {
-        worker: i64 => BigInt, queues: &'a [String] => Array<Text>, kinds: &'a [String] => Array<Text>,
-        limit: i64 => BigInt,
-    } -> (BigInt, Text, JsonDoc, Integer, Nullable<Text>, Integer, Integer, Instant);
-    "WITH lane AS MATERIALIZED (SELECT q.queue, n.priority FROM unnest(" queues ") WITH ORDINALITY AS q (queue, position)
-         CROSS JOIN LATERAL (SELECT priority FROM jobs_new WHERE queue = q.queue ORDER BY priority LIMIT 1) n
-         ORDER BY q.position LIMIT 1),
-     d AS (DELETE FROM jobs_new WHERE ctid = ANY (ARRAY (
-         SELECT ctid FROM jobs_new WHERE queue = (SELECT queue FROM lane) AND priority = (SELECT priority FROM lane)
-             AND kind = ANY (" kinds ") AND EXISTS (SELECT 1 FROM workers WHERE id = " worker ")
-         ORDER BY job_id LIMIT " limit " FOR UPDATE SKIP LOCKED)) RETURNING job_id, attempts, uncharged),
-     p AS (INSERT INTO jobs_processing (job_id, worker, attempts, uncharged, started_at)
-         SELECT job_id, " worker ", attempts + 1, uncharged, " {NOW} {STARTED}
-}
-statement! {
-    // As `Claim`, without the facts. What a statement that writes returns is gathered before it is sent, in a file from 4 MB
-    // on: for many jobs it is cheaper to ask for the arguments apart.
-    struct Move<'a> on Pg {
-        worker: i64 => BigInt, queue: &'a str => Text, priority: i32 => Integer, after: i64 => BigInt,
-        kinds: &'a [String] => Array<Text>, limit: i64 => BigInt,
-    } -> (BigInt, Integer, Integer, Instant);
-    "WITH d AS (DELETE FROM jobs_new WHERE ctid = ANY (ARRAY (
-         SELECT ctid FROM jobs_new WHERE queue = " queue " AND priority = " priority " AND job_id > " after "
-             AND kind = ANY (" kinds ") AND EXISTS (SELECT 1 FROM workers WHERE id = " worker ")
-         ORDER BY job_id LIMIT " limit " FOR UPDATE SKIP LOCKED)) RETURNING job_id, attempts, uncharged)
-     INSERT INTO jobs_processing (job_id, worker, attempts, uncharged, started_at)
-     SELECT job_id, " worker ", attempts + 1, uncharged, " {NOW} " FROM d
-     RETURNING job_id, attempts, uncharged, started_at"
-}
-statement! {
-    struct Facts<'a> on Pg { ids: &'a [i64] => Array<BigInt> }
-        -> (BigInt, Text, JsonDoc, Integer, Nullable<Text>);
-    "SELECT id, kind, args, max_attempts, unique_key FROM jobs WHERE id = ANY (" ids ")"
-}
-statement! {
-    // The common case: no results, no keys, all in the same attempt.
-    struct CompletePlain<'a> on Pg {
-        ids: &'a [i64] => Array<BigInt>, worker: i64 => BigInt, attempts: i32 => Integer,
-    } -> BigInt;
-    "WITH d AS (DELETE FROM jobs_processing
-         WHERE job_id = ANY (" ids ") AND worker = " worker " AND attempts = " attempts " RETURNING *)
-     INSERT INTO jobs_finished (job_id, status, attempts, uncharged, started_at, finished_at, worker)
-     SELECT job_id, 3, attempts, uncharged, started_at, " {NOW} ", worker FROM d RETURNING job_id"
-}
-statement! {
-    struct CompleteFull<'a> on Pg {
-        ids: &'a [i64] => Array<BigInt>, results: Vec<Option<&'a JsonText>> => Array<Nullable<JsonDoc>>,
-        worker: i64 => BigInt, attempts: i32 => Integer,
-    } -> BigInt;
-    "WITH d AS (DELETE FROM jobs_processing
-         WHERE job_id = ANY (" ids ") AND worker = " worker " AND attempts = " attempts " RETURNING *),
-     k AS (DELETE FROM unique_keys WHERE job_id = ANY (ARRAY (SELECT job_id FROM d)))
-     INSERT INTO jobs_finished (job_id, status, attempts, uncharged, started_at, finished_at, worker, result)
-     SELECT d.job_id, 3, attempts, uncharged, started_at, " {NOW} ", worker, r.result
-     FROM d JOIN unnest(" ids ", " results ") AS r (job_id, result) ON r.job_id = d.job_id RETURNING job_id"
-}
-statement! {
-    // As `CompletePlain`; in the first attempt there are no failures.
-    struct DiscardPlain<'a> on Pg {
-        ids: &'a [i64] => Array<BigInt>, worker: i64 => BigInt, attempts: i32 => Integer,
-    } -> BigInt;
-    "WITH d AS (DELETE FROM jobs_processing
-         WHERE job_id = ANY (" ids ") AND worker = " worker " AND attempts = " attempts " RETURNING job_id)
-     DELETE FROM jobs WHERE id = ANY (ARRAY (SELECT job_id FROM d)) RETURNING id"
-}
-statement! {
-    struct DiscardFull<'a> on Pg {
-        ids: &'a [i64] => Array<BigInt>, worker: i64 => BigInt, attempts: i32 => Integer,
-    } -> BigInt;
-    "WITH d AS (DELETE FROM jobs_processing
-         WHERE job_id = ANY (" ids ") AND worker = " worker " AND attempts = " attempts " RETURNING job_id),
-     k AS (DELETE FROM unique_keys WHERE job_id = ANY (ARRAY (SELECT job_id FROM d))),
-     f AS (DELETE FROM job_failures WHERE job_id = ANY (ARRAY (SELECT job_id FROM d)))
-     DELETE FROM jobs WHERE id = ANY (ARRAY (SELECT job_id FROM d)) RETURNING id"
-}
-statement! {
     struct ReadJson<'a> on Pg { json: &'a JsonText => JsonDoc } -> Bool;
     "SELECT " json " IS NOT NULL"
 }
@@ -299,63 +190,28 @@ impl JobBackend for Pg {
         conn: &mut C,
         queues: &[String],
     ) -> QueryResult<Vec<(String, i32)>> {
-        Lanes { queues }.load(conn)
+        claims::lanes(conn, queues)
     }
 
     fn claim_many<C: LoadConnection<Backend = Self>>(
         conn: &mut C,
         request: &ClaimRequest<'_>,
     ) -> QueryResult<Vec<ClaimedJob>> {
-        let moved: Vec<(i64, i32, i32, DateTime<Utc>)> = Move {
-            worker: request.worker,
-            queue: request.queue,
-            priority: request.priority,
-            after: request.after,
-            kinds: request.kinds,
-            limit: request.limit,
-        }
-        .load(conn)?;
-        let ids: Vec<i64> = moved.iter().map(|(id, ..)| *id).collect();
-        let mut moved: HashMap<i64, _> = moved
-            .into_iter()
-            .map(|(id, attempts, uncharged, started_at)| (id, (attempts, uncharged, started_at)))
-            .collect();
-        let facts: Vec<(i64, String, JsonText, i32, Option<String>)> = Facts { ids: &ids }.load(conn)?;
-        let claimed = facts
-            .into_iter()
-            .filter_map(|(id, kind, args, max_attempts, key)| {
-                let (attempts, uncharged, started_at) = moved.remove(&id)?;
-                let row = (id, kind, args, max_attempts, key, attempts, uncharged, started_at);
-                Some(row::claimed(request.worker, row))
-            });
-        Ok(claimed.collect())
+        claims::claim_many(conn, request)
     }
 
     fn take_turn<C: LoadConnection<Backend = Self>>(
         conn: &mut C,
         request: &ClaimRequest<'_>,
     ) -> QueryResult<()> {
-        let lane = format!("{} {}", request.priority, request.queue);
-        let number = (fnv1a(lane.into_bytes()) >> 32) as i32;
-        // One that stopped in the middle of its turn, or takes long, must not hold up the others.
-        conn.batch_execute(&format!(
-            "SET LOCAL lock_timeout = {TURN_MILLIS}; SELECT pg_advisory_xact_lock('jobs_new'::regclass::oid::int4, '{number}')"
-        ))
+        claims::take_turn(conn, request)
     }
 
     fn claim<C: LoadConnection<Backend = Self>>(
         conn: &mut C,
         request: &ClaimRequest<'_>,
     ) -> QueryResult<Vec<ClaimedJob>> {
-        let claim = Claim {
-            worker: request.worker,
-            queue: request.queue,
-            priority: request.priority,
-            after: request.after,
-            kinds: request.kinds,
-            limit: request.limit,
-        };
-        Ok(row::all_claimed(request.worker, claim.load(conn)?))
+        claims::claim(conn, request)
     }
 
     fn claim_first<C: LoadConnection<Backend = Self>>(
@@ -365,13 +221,7 @@ impl JobBackend for Pg {
         kinds: &[String],
         limit: i64,
     ) -> QueryResult<Vec<ClaimedJob>> {
-        let first = ClaimFirst {
-            worker,
-            queues,
-            kinds,
-            limit,
-        };
-        Ok(row::all_claimed(worker, first.load(conn)?))
+        claims::claim_first(conn, worker, queues, kinds, limit)
     }
 
     fn complete<C: LoadConnection<Backend = Self>>(
@@ -379,35 +229,7 @@ impl JobBackend for Pg {
         worker: i64,
         completions: &[&Completion],
     ) -> QueryResult<Vec<i64>> {
-        // One statement per number of attempts, which is the fence; nearly always there is but one.
-        let mut order = completions.to_vec();
-        order.sort_by_key(|(ticket, _)| (ticket.attempts, ticket.job_id));
-        let mut recorded = Vec::with_capacity(order.len());
-        for group in order.chunk_by(|a, b| a.0.attempts == b.0.attempts) {
-            let attempts = group[0].0.attempts;
-            let ids: Vec<i64> = group.iter().map(|(ticket, _)| ticket.job_id).collect();
-            let plain = group
-                .iter()
-                .all(|(ticket, result)| result.is_none() && !ticket.unique);
-            let done: Vec<i64> = if plain {
-                CompletePlain {
-                    ids: &ids,
-                    worker,
-                    attempts,
-                }
-                .load(conn)?
-            } else {
-                CompleteFull {
-                    ids: &ids,
-                    results: group.iter().map(|(_, result)| result.as_ref()).collect(),
-                    worker,
-                    attempts,
-                }
-                .load(conn)?
-            };
-            recorded.extend(done);
-        }
-        Ok(recorded)
+        completions::complete(conn, worker, completions)
     }
 
     fn discard<C: LoadConnection<Backend = Self>>(
@@ -415,31 +237,7 @@ impl JobBackend for Pg {
         worker: i64,
         tickets: &[&Ticket],
     ) -> QueryResult<Vec<i64>> {
-        let mut order = tickets.to_vec();
-        order.sort_by_key(|ticket| (ticket.attempts, ticket.job_id));
-        let mut discarded = Vec::with_capacity(order.len());
-        for group in order.chunk_by(|a, b| a.attempts == b.attempts) {
-            let attempts = group[0].attempts;
-            let ids = &*group.iter().map(|ticket| ticket.job_id).collect::<Vec<_>>();
-            let plain = attempts == 1 && group.iter().all(|ticket| !ticket.unique);
-            let done: Vec<i64> = if plain {
-                DiscardPlain {
-                    ids,
-                    worker,
-                    attempts,
-                }
-                .load(conn)?
-            } else {
-                DiscardFull {
-                    ids,
-                    worker,
-                    attempts,
-                }
-                .load(conn)?
-            };
-            discarded.extend(done);
-        }
-        Ok(discarded)
+        completions::discard(conn, worker, tickets)
     }
 
     fn read_json<C: LoadConnection<Backend = Self>>(conn: &mut C, json: &JsonText) -> QueryResult<()> {

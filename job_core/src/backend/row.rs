@@ -118,6 +118,7 @@ pub(super) type ClaimedRow = (
     DateTime<Utc>,
 );
 
+#[cfg(any(feature = "postgres", feature = "mysql"))] // SQLite claims row by row.
 pub(super) fn all_claimed(worker: i64, rows: Vec<ClaimedRow>) -> Vec<ClaimedJob> {
     rows.into_iter().map(|row| claimed(worker, row)).collect()
 }
