@@ -1,3 +1,6 @@
+mod timer;
+
+use self::timer::Timer;
 use crate::options::jittered;
 use crate::report::add;
 use crate::session::Session;
@@ -24,33 +27,6 @@ const PRUNE_TURN: usize = 10;
 
 /// How many batches in a row the pruner looks at in vain before it leaves the rest for another time.
 const PRUNE_PATIENCE: u32 = 3;
-
-/// A task that comes up now and then.
-struct Timer {
-    every: Duration,
-    next: Instant,
-}
-
-impl Timer {
-    fn new(every: Duration) -> Self {
-        Timer {
-            every,
-            next: Instant::now() + jittered(every),
-        }
-    }
-
-    fn is_up(&mut self) -> bool {
-        let up = Instant::now() >= self.next;
-        if up {
-            self.next = Instant::now() + jittered(self.every);
-        }
-        up
-    }
-
-    fn hurry(&mut self) {
-        self.next = Instant::now();
-    }
-}
 
 /// Keeps house until a stop.
 pub(crate) fn keep_house<C, X>(team: &Team<C, X>)
