@@ -158,6 +158,7 @@ mod look;
 mod namespace;
 mod options;
 mod partition;
+mod parts;
 mod plan;
 mod progress;
 mod report;

@@ -1,5 +1,5 @@
+use crate::parts::jittered;
 use crate::run::{Conn, Db, Shared, Stop};
-use crate::sweep::jittered;
 use crate::{PartitionBackend, PartitionConnection, PartitionError};
 use diesel::connection::{CacheSize, Connection};
 use diesel::r2d2::ManageConnection;

@@ -2,8 +2,8 @@
 
 use crate::batch::{Batch, Left, Trouble, attempt};
 use crate::hand::Hand;
+use crate::parts::jittered;
 use crate::run::{Db, Shared, Stop};
-use crate::sweep::jittered;
 use crate::table::Span;
 use crate::{KeyValue, PartitionBackend, PartitionConnection, PartitionError};
 use diesel::deserialize::QueryableByName;
