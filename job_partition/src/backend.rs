@@ -84,6 +84,10 @@ pub trait PartitionBackend: Database {
         true
     }
 
+    /// What a column may hold to be such a key, for those who have said another.
+    #[doc(hidden)]
+    fn accepted(kind: Key) -> &'static str;
+
     /// Appends the key as a bind, such that an index on the column serves a comparison with it.
     #[doc(hidden)]
     fn push_key(sql: &mut Sql, key: &KeyValue, _key_type: &str) {

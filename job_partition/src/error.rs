@@ -35,14 +35,31 @@ pub enum PartitionError {
 
     /// The column holds something else than was said.
     #[error(
-        "the key {found} is not what Key::{expected:?} stands for: say with key() what the column holds, or choose a column \
-         that holds it"
+        "the key {key:?} {found} is not what Key::{expected:?} stands for, which is {accepted}: say with key() what the \
+         column holds, or choose a column that holds it"
     )]
     WrongKey {
+        /// The key's column.
+        key: String,
         /// What the column was said to hold.
         expected: Key,
-        /// What it holds: a value in quotes, or a type.
+        /// What it holds: `with the value` and a value in quotes, or `of type` and a type.
         found: String,
+        /// What the column may hold.
+        accepted: &'static str,
+    },
+
+    /// The database gives keys in an order that is not the one in which it compares them, so that the run would never end.
+    #[error(
+        "the key {key:?} of table {table:?} leads in a circle: behind a key the database gives one that came before it, so \
+         that it compares keys otherwise than it reads or sorts them. Rebuild the column's index if its collation has \
+         changed, see that connections read keys without loss, or choose another column as key"
+    )]
+    Circle {
+        /// The table.
+        table: String,
+        /// The key's column.
+        key: String,
     },
 
     /// A pending row has no key.

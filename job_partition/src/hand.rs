@@ -102,8 +102,11 @@ where
                         Ok(went) => (went, Ok(())),
                         Err(stop) => (Went::Ended, Err(stop)),
                     };
-                    sweep.went(part, went);
+                    let is_onward = sweep.went(part, went);
                     result?;
+                    if !is_onward {
+                        return Err(Stop::Error(self.shared.plan.table.circle()));
+                    }
                 }
                 Next::Look => {
                     let strays = self.look()?;
@@ -148,7 +151,7 @@ where
     fn batch(&mut self, part: usize, cursor: Option<KeyValue>) -> Result<Went, Stop> {
         let limit = self.size.rows();
         let start = Instant::now();
-        Ok(match self.settle(part, &Span::After(cursor.clone()), limit)? {
+        Ok(match self.settle(part, &Span::After(cursor), limit)? {
             Settled::Done { found, last } => {
                 self.size.learn(found, start.elapsed());
                 if found < limit {
@@ -160,7 +163,7 @@ where
             Settled::Busy => Went::Busy,
             Settled::Failed(keys, error) => {
                 // None is left where all of them are committed in spite of the failure.
-                let last = keys.last().cloned().or(cursor);
+                let last = keys.last().cloned();
                 if self.bisect(part, keys, error)? {
                     Went::On(last)
                 } else {

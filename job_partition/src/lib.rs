@@ -87,6 +87,10 @@
 //! - **A closure that ends the transaction is found out**: by a COMMIT or ROLLBACK of its own, by DDL on MySQL and MariaDB,
 //!   or by going on after an error that rolled everything back, such as a deadlock there or SQLite's `OR ROLLBACK`. Its
 //!   rows are failures that say so, never rows that are done. What it committed by that stays, and cannot be taken back.
+//! - **Keys that lead in a circle are an error**, [`PartitionError::Circle`]: such as those that a connection reads with a loss,
+//!   or whose index was built in another order than that in which the database compares them now. Columns of whose type or
+//!   class of values that is known are refused, [`PartitionError::WrongKey`]: ENUM, SET and BIT on MySQL and MariaDB, and on
+//!   SQLite values of another class than the key's.
 //! - **What others have not committed does not count.** All looks are at READ COMMITTED, whatever the session's level.
 //! - **Rows that come while the run goes on**, wherever their keys lie, are done by it if they are committed before its last
 //!   look; the others are a later run's.
@@ -170,6 +174,7 @@ mod sql;
 mod sweep;
 mod table;
 mod tally;
+mod trail;
 mod work;
 
 #[cfg(feature = "mysql")]

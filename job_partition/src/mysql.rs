@@ -46,6 +46,35 @@ fn taken(answer: Option<i64>) -> QueryResult<Take> {
     }
 }
 
+const INTEGERS: &[&str] = &[
+    "tinyint",
+    "smallint",
+    "mediumint",
+    "int",
+    "bigint",
+    "decimal",
+    "year",
+];
+const BYTES: &[&str] = &[
+    "binary",
+    "varbinary",
+    "tinyblob",
+    "blob",
+    "mediumblob",
+    "longblob",
+];
+const TEXTS: &[&str] = &[
+    "char",
+    "varchar",
+    "tinytext",
+    "text",
+    "mediumtext",
+    "longtext",
+    "uuid",
+    "inet4",
+    "inet6",
+];
+
 impl PartitionBackend for Mysql {
     const BIGINT: &'static str = "signed";
     const LOCK_ROWS: &'static str = " FOR UPDATE SKIP LOCKED";
@@ -74,25 +103,25 @@ impl PartitionBackend for Mysql {
         }
     }
 
+    /// The server compares others in one way, and reads or sorts them in another: ENUM and SET by the places of their values, BIT
+    /// by its number, and texts beside an integer as numbers. Numbers and dates it sends in binary, and not as text.
     fn suits(kind: Key, key_type: &str) -> bool {
-        // The server sends them in binary, and not as text.
-        const NO_TEXTS: &[&str] = &[
-            "tinyint",
-            "smallint",
-            "mediumint",
-            "int",
-            "bigint",
-            "decimal",
-            "float",
-            "double",
-            "bit",
-            "year",
-            "date",
-            "datetime",
-            "timestamp",
-            "time",
-        ];
-        kind != Key::Text || !NO_TEXTS.contains(&key_type)
+        let types: &[&str] = match kind {
+            Key::Integer => INTEGERS,
+            Key::Uuid => BYTES,
+            Key::Text => TEXTS,
+        };
+        types.contains(&key_type) || kind == Key::Text && BYTES.contains(&key_type)
+    }
+
+    fn accepted(kind: Key) -> &'static str {
+        match kind {
+            Key::Integer => "TINYINT to BIGINT, or DECIMAL with whole numbers of 64 bits",
+            Key::Uuid => "BINARY(16), VARBINARY or BLOB with 16 bytes",
+            Key::Text => {
+                "CHAR, VARCHAR, TEXT, or BINARY, VARBINARY and BLOB with UTF-8; on MariaDB UUID and INET6 too"
+            }
+        }
     }
 
     fn set_up<C>(conn: &mut C) -> QueryResult<()>

@@ -1,6 +1,7 @@
 //! The partitions as the threads of one run see them: which are open, and where each of them stands.
 
 use crate::KeyValue;
+use crate::trail::Trail;
 use std::time::{Duration, Instant};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
@@ -11,7 +12,8 @@ pub(crate) struct Part {
     /// Its place among the open ones; `None` where it is drained.
     place: Option<usize>,
     pub(crate) taken: bool,
-    pub(crate) cursor: Option<KeyValue>,
+    /// The last rows of its batches in this pass.
+    pub(crate) trail: Trail,
     /// How often it was found busy since it last was not, and until when it is left alone.
     pub(crate) refusals: u32,
     pub(crate) not_before: Option<Instant>,
@@ -65,7 +67,7 @@ impl Parts {
             .find(|&at| is_free(&self.parts[at]))?;
         let part = &mut self.parts[at];
         part.taken = true;
-        Some((at, part.cursor.clone()))
+        Some((at, part.trail.last().cloned()))
     }
 
     /// Who has one partition's lock may have all.
@@ -90,7 +92,7 @@ impl Parts {
             return;
         };
         part.place = Some(self.open.len());
-        part.cursor = None;
+        part.trail = Trail::default();
         part.leave_alone();
         self.open.push(at);
     }

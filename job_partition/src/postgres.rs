@@ -91,6 +91,14 @@ impl PartitionBackend for Pg {
         }
     }
 
+    fn accepted(kind: Key) -> &'static str {
+        match kind {
+            Key::Integer => "smallint, integer, bigint, or numeric with whole numbers of 64 bits",
+            Key::Uuid => "uuid",
+            Key::Text => "text, varchar, or any other type whose text reads as the same value",
+        }
+    }
+
     fn push_key(sql: &mut Sql, key: &KeyValue, key_type: &str) {
         match key {
             KeyValue::Integer(number) => sql.bind(Part::Integer(*number)),

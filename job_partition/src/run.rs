@@ -119,10 +119,13 @@ impl Partition {
             table: self.table.clone(),
             key: key.clone(),
         })?;
+        let accepted = C::Db::accepted(*kind);
         if !C::Db::suits(*kind, &key_type) {
             return Err(PartitionError::WrongKey {
+                key: key.clone(),
                 expected: *kind,
                 found: format!("of type {key_type}"),
+                accepted,
             });
         }
         let name = parts
@@ -139,11 +142,15 @@ impl Partition {
             bare_key,
             kind: *kind,
             key_type,
+            accepted,
             pending: self.pending.clone(),
             columns: self.columns.clone(),
         };
         let slices = match self.cover {
-            Cover::Modulo => Slices::Modulo(self.partitions),
+            Cover::Modulo => {
+                bounds::ends(conn, &table)?;
+                Slices::Modulo(self.partitions)
+            }
             Cover::Range => Slices::Range(bounds::find(conn, &table, self.partitions.into())?),
         };
         let name = self.name.as_deref().unwrap_or(&self.pending);

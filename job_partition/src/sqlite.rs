@@ -1,7 +1,7 @@
 use crate::Key;
 use crate::backend::{Described, Lock, PartitionBackend, Take};
 use crate::scan::Lexis;
-use crate::sql::{runners, stamp};
+use crate::sql::{STRANGE, runners, stamp};
 use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::prelude::*;
 use diesel::result::Error;
@@ -58,10 +58,23 @@ impl PartitionBackend for Sqlite {
     const QUOTE: char = '"';
 
     fn key_as_text(kind: Key, key: &str) -> String {
+        // A column holds values of any class, and those of different classes are compared by that alone.
+        let (class, text) = match kind {
+            Key::Integer => ("integer", format!("CAST({key} AS text)")),
+            Key::Uuid => ("blob", format!("hex({key})")),
+            Key::Text => ("text", key.to_owned()),
+        };
+        let strange = STRANGE.trim_start_matches('\0').replace('\'', "''");
+        format!(
+            "CASE typeof({key}) WHEN '{class}' THEN {text} WHEN 'null' THEN NULL ELSE char(0) || '{strange}' || typeof({key}) END"
+        )
+    }
+
+    fn accepted(kind: Key) -> &'static str {
         match kind {
-            Key::Integer | Key::Text => format!("CAST({key} AS text)"),
-            // Of NULL, too, it makes a text.
-            Key::Uuid => format!("CASE WHEN {key} IS NOT NULL THEN hex({key}) END"),
+            Key::Integer => "values of the class integer",
+            Key::Uuid => "values of the class blob, 16 bytes each",
+            Key::Text => "values of the class text",
         }
     }
 

@@ -21,7 +21,7 @@ pub(crate) enum Next {
 /// How a batch of a partition went.
 #[derive(Debug)]
 pub(crate) enum Went {
-    /// There may be more rows behind this key.
+    /// There may be more rows behind this key, or behind the one before.
     On(Option<KeyValue>),
     /// The partition's end was reached.
     Drained,
@@ -99,13 +99,15 @@ impl Sweep {
         Next::Wait(soonest.saturating_duration_since(now))
     }
 
-    pub(crate) fn went(&self, at: usize, went: Went) {
+    /// Takes note of a batch; `false` where the keys lead back to where they were, and would for ever.
+    pub(crate) fn went(&self, at: usize, went: Went) -> bool {
+        let mut is_onward = true;
         let mut state = self.state();
         let part = state.parts.part(at);
         part.taken = false;
         match went {
             Went::On(cursor) => {
-                part.cursor = cursor;
+                is_onward = cursor.is_none_or(|key| part.trail.step(key));
                 part.not_before = None;
             }
             Went::Drained => {
@@ -123,6 +125,7 @@ impl Sweep {
         }
         drop(state);
         self.changed.notify_all();
+        is_onward
     }
 
     /// What the look over the whole table found: the partitions that have rows pending after all, such as rows that were

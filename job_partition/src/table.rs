@@ -1,6 +1,6 @@
 //! The caller's table, and how its rows are shared out.
 
-use crate::sql::KeyText;
+use crate::sql::{KeyText, STRANGE};
 use crate::{Key, KeyValue, PartitionError};
 
 /// The caller's table, its names in quotes.
@@ -15,23 +15,44 @@ pub(crate) struct Table {
     pub(crate) key: String,
     pub(crate) kind: Key,
     pub(crate) key_type: String,
+    /// What a column may hold to be such a key.
+    pub(crate) accepted: &'static str,
     pub(crate) pending: String,
     pub(crate) columns: String,
 }
 
 impl Table {
     pub(crate) fn parse(&self, key: &KeyText) -> Result<KeyValue, PartitionError> {
-        let wrong = |found| PartitionError::WrongKey {
-            expected: self.kind,
-            found,
-        };
         match key {
-            Ok(Some(text)) => self.kind.parse(text).ok_or_else(|| wrong(format!("{text:?}"))),
+            Ok(Some(text)) => {
+                if let Some(class) = text.strip_prefix(STRANGE) {
+                    return Err(self.wrong(format!("with a value of class {class}")));
+                }
+                let parsed = self.kind.parse(text);
+                parsed.ok_or_else(|| self.wrong(format!("with the value {text:?}")))
+            }
             Ok(None) => Err(PartitionError::NullKey {
                 table: self.said.0.clone(),
                 key: self.said.1.clone(),
             }),
-            Err(error) => Err(wrong(format!("that cannot be read as text ({error})"))),
+            Err(error) => Err(self.wrong(format!("with a value that cannot be read as text ({error})"))),
+        }
+    }
+
+    fn wrong(&self, found: String) -> PartitionError {
+        PartitionError::WrongKey {
+            key: self.said.1.clone(),
+            expected: self.kind,
+            found,
+            accepted: self.accepted,
+        }
+    }
+
+    /// What is said of keys that lead back to where they were.
+    pub(crate) fn circle(&self) -> PartitionError {
+        PartitionError::Circle {
+            table: self.said.0.clone(),
+            key: self.said.1.clone(),
         }
     }
 }

@@ -93,6 +93,8 @@ mod sqlite {
     use job_partition::Key;
     use job_test::sqlite::{Conn, Db};
     use std::time::Duration;
+    #[path = "only/sqlite.rs"]
+    mod only;
     #[path = "suite/mod.rs"]
     mod suite;
 

@@ -1,5 +1,6 @@
 use super::suite::items::{
-    assert_complete, assert_each_done_once, has, insert, items, key, make_tables, mark, partition,
+    assert_circle, assert_complete, assert_each_done_once, has, insert, items, key, make_tables, mark,
+    partition,
 };
 use super::{Conn, Db};
 use diesel::connection::{CacheSize, SimpleConnection};
@@ -153,4 +154,15 @@ fn a_key_of_another_kind_is_known_by_its_type() {
             "{error}"
         );
     }
+}
+
+/// Keys that a connection reads with a loss are equal, and greater than what they are read as.
+#[test]
+fn keys_that_lead_in_a_circle_are_an_error_and_not_a_loop() {
+    let db = items(Key::Text, 0);
+    db.execute(
+        "ALTER TABLE items ALTER id TYPE double precision USING 0;
+         INSERT INTO items (id, name) SELECT 1 + n * 1e-15, 'item' FROM generate_series(1, 40) n",
+    );
+    assert_circle(&db, |conn| conn.batch_execute("SET extra_float_digits = 0"));
 }
