@@ -41,6 +41,8 @@ pub struct Described {
     pub(crate) identity: String,
     /// The key column's type; `None` where there is no such column.
     pub(crate) key_type: Option<String>,
+    /// Whether an index of the key column alone, over all rows, makes it unique.
+    pub(crate) is_unique: bool,
 }
 
 /// What partitions need of a database, implemented for Diesel's `Pg`, `Mysql` and `Sqlite`. It is sealed by [`Database`],

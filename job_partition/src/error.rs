@@ -49,6 +49,20 @@ pub enum PartitionError {
         accepted: &'static str,
     },
 
+    /// No index makes the key unique. Rows are known by their keys alone, so that of rows with equal keys some would be marked
+    /// without having been done, and others fail.
+    #[error(
+        "no primary key and no unique index of the column alone makes the key {key:?} of table {table:?} unique, and of rows \
+         with equal keys some may be marked without having been done: choose a column that is unique, make a unique index, or \
+         call key_is_unique() if it is unique for another reason"
+    )]
+    NotUnique {
+        /// The table.
+        table: String,
+        /// The key's column.
+        key: String,
+    },
+
     /// The database gives keys in an order that is not the one in which it compares them, so that the run would never end.
     #[error(
         "the key {key:?} of table {table:?} leads in a circle: behind a key the database gives one that came before it, so \

@@ -3,7 +3,7 @@ use std::fmt;
 /// Bit 63 turned over makes the order of signed numbers that of unsigned ones.
 const SIGN: u64 = 1 << 63;
 
-/// What kind of key the table has. The column must be unique and not null, and an index must serve it. On SQLite each value's
+/// What kind of key the table has. The column must be unique and not null, by an index that serves it. On SQLite each value's
 /// class must be that of the kind: integer, blob or text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {

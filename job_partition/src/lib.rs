@@ -109,7 +109,9 @@
 //!   again with it; by halving, up to as often as the batch can be halved. Make them idempotent, or enqueue a job in the
 //!   transaction.
 //! - A row that is *changed* so that it becomes pending again is done again.
-//! - The key must be unique, and must not be changed by the closure. Integers are those of 64 bits with a sign. A pending
+//! - The key must be unique, and must not be changed by the closure. Without a primary key or a unique index of that column
+//!   alone the run is refused, [`PartitionError::NotUnique`]; [`Partition::key_is_unique`] is for views and the like, and then
+//!   nothing looks for equal keys. Integers are those of 64 bits with a sign. A pending
 //!   row whose key is NULL ends the run, [`PartitionError::NullKey`], at its start if it is there by then.
 //! - The transaction is as long as the batch. On SQLite nobody else writes meanwhile; on servers, others who write the same
 //!   rows wait. Small batches and [`Partition::target`] are for that.

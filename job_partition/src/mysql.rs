@@ -6,7 +6,7 @@ use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::mysql::Mysql;
 use diesel::prelude::*;
 use diesel::result::{DatabaseErrorKind, Error};
-use diesel::sql_types::{Nullable, Text};
+use diesel::sql_types::{BigInt, Nullable, Text};
 
 stamp!(Mysql);
 
@@ -16,6 +16,8 @@ struct Row {
     identity: String,
     #[diesel(sql_type = Nullable<Text>)]
     key_type: Option<String>,
+    #[diesel(sql_type = BigInt)]
+    is_unique: i64,
 }
 
 job_db::statement! {
@@ -144,7 +146,13 @@ impl PartitionBackend for Mysql {
             _ => (None, table[0]),
         };
         let row: Option<Row> = diesel::sql_query(
-            "SELECT t.table_schema AS identity, c.data_type AS key_type FROM information_schema.tables t
+            "SELECT t.table_schema AS identity, c.data_type AS key_type,
+               -- Where the start of a text is unique, the text is.
+               CAST(EXISTS (SELECT 1 FROM information_schema.statistics s
+                            WHERE s.table_schema = t.table_schema AND s.table_name = t.table_name AND s.non_unique = 0
+                            GROUP BY s.index_name
+                            HAVING count(*) = 1 AND max(s.column_name) = c.column_name) AS signed) AS is_unique
+             FROM information_schema.tables t
              LEFT JOIN information_schema.columns c
                ON c.table_schema = t.table_schema AND c.table_name = t.table_name AND c.column_name = ?
              WHERE t.table_schema = COALESCE(?, DATABASE()) AND t.table_name = ?",
@@ -157,6 +165,7 @@ impl PartitionBackend for Mysql {
         Ok(row.map(|row| Described {
             identity: row.identity,
             key_type: row.key_type,
+            is_unique: row.is_unique != 0,
         }))
     }
 

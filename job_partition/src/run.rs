@@ -128,6 +128,12 @@ impl Partition {
                 accepted,
             });
         }
+        if !described.is_unique && !self.is_unique {
+            return Err(PartitionError::NotUnique {
+                table: self.table.clone(),
+                key: key.clone(),
+            });
+        }
         let name = parts
             .into_iter()
             .map(quoted::<C::Db>)

@@ -166,3 +166,25 @@ fn keys_that_lead_in_a_circle_are_an_error_and_not_a_loop() {
     );
     assert_circle(&db, |conn| conn.batch_execute("SET extra_float_digits = 0"));
 }
+
+#[test]
+fn an_index_over_some_rows_or_of_a_parent_makes_no_key_unique() {
+    for tables in [
+        "CREATE TABLE items (id BIGINT NOT NULL, done INT); CREATE UNIQUE INDEX ON items (id) WHERE done = 1",
+        "CREATE TABLE items (id BIGINT NOT NULL, done INT); CREATE UNIQUE INDEX ON items (abs(id))",
+        "CREATE TABLE items (id BIGINT PRIMARY KEY, done INT); CREATE TABLE more () INHERITS (items)",
+        "CREATE TABLE items (id BIGINT, day DATE, done INT, PRIMARY KEY (day, id)) PARTITION BY RANGE (day)",
+        "CREATE TABLE others (id BIGINT PRIMARY KEY, done INT); CREATE VIEW items AS SELECT * FROM others",
+    ] {
+        let db = Db::empty();
+        db.execute(tables);
+        let error = partition(Key::Integer).run(&db.manager(), mark).unwrap_err();
+        assert!(matches!(error, PartitionError::NotUnique { .. }), "{error}");
+    }
+    let db = Db::empty();
+    db.execute(
+        "CREATE TABLE items (id BIGINT PRIMARY KEY, name TEXT, done INT) PARTITION BY RANGE (id);
+         CREATE TABLE low PARTITION OF items FOR VALUES FROM (0) TO (100)",
+    );
+    assert_complete(&partition(Key::Integer).run(&db.manager(), mark).unwrap(), 0);
+}

@@ -91,3 +91,27 @@ fn keys_that_lead_in_a_circle_are_an_error_and_not_a_loop() {
     .unwrap();
     assert_circle(&db, prepare);
 }
+
+#[test]
+fn an_index_over_some_rows_makes_no_key_unique_and_the_rowid_does() {
+    for tables in [
+        "CREATE TABLE items (id BIGINT NOT NULL, done INT); CREATE UNIQUE INDEX some ON items (id) WHERE done = 1",
+        "CREATE TABLE items (id BIGINT NOT NULL, done INT); CREATE UNIQUE INDEX some ON items (abs(id))",
+        "CREATE TABLE others (id BIGINT PRIMARY KEY, done INT); CREATE VIEW items AS SELECT * FROM others",
+    ] {
+        let db = Db::empty();
+        db.execute(tables);
+        let error = partition(Key::Integer).run(&db.manager(), mark).unwrap_err();
+        assert!(matches!(error, PartitionError::NotUnique { .. }), "{error}");
+    }
+    for name in ["items", "main.items"] {
+        for key in ["id INTEGER PRIMARY KEY", "id INTEGER UNIQUE"] {
+            let db = Db::empty();
+            db.execute(&format!("CREATE TABLE items ({key}, name TEXT, done INT)"));
+            let partition = job_partition::Partition::of(name)
+                .pending("done = 0")
+                .columns("'' AS literal, name");
+            assert_complete(&partition.run(&db.manager(), mark).unwrap(), 0);
+        }
+    }
+}

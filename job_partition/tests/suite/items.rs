@@ -184,6 +184,7 @@ where
         // All rows fail, so that they are met again.
         let error = partition(Key::Text)
             .cover(cover)
+            .key_is_unique()
             .partitions(1)
             .batch(2)
             .run(&Prepared(db.manager(), prepare.clone()), |_: &[Item], _| {

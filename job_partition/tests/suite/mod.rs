@@ -16,3 +16,4 @@ mod many; // partitions
 mod options; // what cannot be
 mod processes; // several, and ones that are killed
 mod refusals; // by the database, of one row again and again
+mod unique; // keys
