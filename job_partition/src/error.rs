@@ -119,7 +119,7 @@ pub enum PartitionError {
     #[error("{0}: that is more than max_failures allows")]
     TooManyFailures(Box<Report>),
 
-    /// No connection could be made: at the start, or for the time that `patience` gives.
+    /// No connection could be made: at the start, or for the time that `patience` gives by the last thread that was left.
     #[error("no connection to the database: {0}")]
     Connect(String),
 

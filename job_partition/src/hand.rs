@@ -7,11 +7,12 @@ use crate::session::Session;
 use crate::settle::Settled;
 use crate::sweep::{Next, Went};
 use crate::table::Span;
-use crate::{KeyValue, PartitionConnection};
+use crate::{KeyValue, PartitionConnection, PartitionError};
 use diesel::deserialize::QueryableByName;
 use diesel::r2d2::ManageConnection;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Runs all threads, the first with the connection that is open already.
@@ -22,6 +23,7 @@ where
     T: QueryableByName<Db<M>> + 'static,
     F: Fn(&[T], &mut M::Connection) -> anyhow::Result<()> + Sync,
 {
+    let left = &AtomicUsize::new(shared.partition.threads);
     std::thread::scope(|scope| {
         let reporter = shared
             .progress()
@@ -34,7 +36,15 @@ where
             let mut hand = Hand::new(shared, work, conn.take());
             let thread = std::thread::Builder::new().name(format!("gatun-partition-{number}"));
             match thread.spawn_scoped(scope, move || {
-                let result = catch_unwind(AssertUnwindSafe(|| hand.go()));
+                let mut result = catch_unwind(AssertUnwindSafe(|| hand.go()));
+                if let Ok(Err(Stop::Error(PartitionError::Connect(error)))) = &result
+                    && (left.fetch_sub(1, Ordering::SeqCst) > 1 || shared.sweep.end().is_some())
+                {
+                    log::warn!(
+                        "gatun partition: a thread leaves, and the others go on: no connection: {error}"
+                    );
+                    result = Ok(Ok(()));
+                }
                 if !matches!(result, Ok(Ok(()))) {
                     // Before anybody waits for the partition that this thread had.
                     shared.sweep.stop();
@@ -94,6 +104,10 @@ where
         let sweep = &self.shared.sweep;
         let mut before = None;
         while self.may_start() {
+            // First, so that nobody waits meanwhile for a partition that this thread has.
+            if self.session.connect(self.shared)?.is_none() {
+                break;
+            }
             match sweep.next(before) {
                 Next::Batch(part, cursor) => {
                     before = Some(part);
@@ -109,7 +123,7 @@ where
                     }
                 }
                 Next::Look => {
-                    let strays = self.look()?;
+                    let strays = self.look().inspect_err(|_| sweep.gave_up_look())?;
                     sweep.looked(&strays);
                 }
                 // A stop is looked for now and then.

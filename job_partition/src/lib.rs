@@ -96,6 +96,8 @@
 //!   look; the others are a later run's.
 //! - **Lost connections, deadlocks and serialization failures are tried again**, with growing pauses. A batch that the
 //!   database refuses again and again, be it at COMMIT, is halved like one that failed.
+//! - **A thread that gets no connection** for as long as [`Partition::patience`] says, such as for a limit of the server or of
+//!   a pool, leaves with a warning in the log while others go on. When none is left, the run is an error.
 //! - **Nothing but transactions on PostgreSQL**: no session's locks and no settings. A proxy in transaction mode may stand
 //!   between, if prepared statements are not kept: [`Partition::statement_cache`].
 //!

@@ -178,7 +178,8 @@ impl Partition {
         self
     }
 
-    /// How many threads of this process, each with a connection; one, if not said.
+    /// How many threads of this process, each with a connection; one, if not said. Those that get no connection leave, if others
+    /// go on.
     pub fn threads(mut self, count: usize) -> Self {
         self.threads = count;
         self

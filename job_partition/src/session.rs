@@ -30,6 +30,9 @@ where
         let start = Instant::now();
         let mut pause = FIRST_PAUSE;
         while self.0.is_none() {
+            if shared.sweep.end().is_some() {
+                return Ok(None);
+            }
             match open(shared.manager, shared.partition.cache) {
                 Ok(conn) => self.0 = Some(conn),
                 Err(error) if start.elapsed() > shared.partition.patience => {

@@ -148,6 +148,12 @@ impl Sweep {
         self.changed.notify_all();
     }
 
+    /// The thread that was to look has failed: another one is to.
+    pub(crate) fn gave_up_look(&self) {
+        self.state().looking = false;
+        self.changed.notify_all();
+    }
+
     /// Rows were done, or there was a reason to wait that is not somebody else's lock: patience starts anew.
     pub(crate) fn progressed(&self, at: Option<usize>) {
         let mut state = self.state();

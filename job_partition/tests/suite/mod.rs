@@ -4,6 +4,7 @@ use super::{
 };
 
 mod completion; // is proved
+mod connections; // that are refused
 mod control; // pause, stop, throttle, progress
 mod ends; // of transactions, behind the run's back
 mod failures; // poison rows, panics
