@@ -4,7 +4,7 @@
 use crate::options::Size;
 use crate::run::{Conn, Db, GLANCE, Shared, Stop};
 use crate::session::Session;
-use crate::settle::Settled;
+use crate::settle::{ATTEMPTS, Settled};
 use crate::sweep::{Next, Went};
 use crate::table::Span;
 use crate::{KeyValue, PartitionConnection, PartitionError};
@@ -165,7 +165,7 @@ where
     fn batch(&mut self, part: usize, cursor: Option<KeyValue>) -> Result<Went, Stop> {
         let limit = self.size.rows();
         let start = Instant::now();
-        Ok(match self.settle(part, &Span::After(cursor), limit)? {
+        Ok(match self.settle(part, &Span::After(cursor), limit, ATTEMPTS)? {
             Settled::Done { found, last } => {
                 self.size.learn(found, start.elapsed());
                 if found < limit {

@@ -95,7 +95,8 @@
 //! - **Rows that come while the run goes on**, wherever their keys lie, are done by it if they are committed before its last
 //!   look; the others are a later run's.
 //! - **Lost connections, deadlocks and serialization failures are tried again**, with growing pauses. A batch that the
-//!   database refuses again and again, be it at COMMIT, is halved like one that failed.
+//!   database refuses again and again, be it at COMMIT, is halved like one that failed; its halves are tried three times
+//!   each, a row that is alone as often as the batch. An error of another kind is halved at once, with no pause.
 //! - **A thread that gets no connection** for as long as [`Partition::patience`] says, such as for a limit of the server or of
 //!   a pool, leaves with a warning in the log while others go on. When none is left, the run is an error.
 //! - **Nothing but transactions on PostgreSQL**: no session's locks and no settings. A proxy in transaction mode may stand
