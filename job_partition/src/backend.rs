@@ -43,6 +43,8 @@ pub struct Described {
     pub(crate) key_type: Option<String>,
     /// Whether an index of the key column alone, over all rows, makes it unique.
     pub(crate) is_unique: bool,
+    /// Whether a SELECT that is to lock rows locks none there, and says nothing.
+    pub(crate) locks_nothing: bool,
 }
 
 /// What partitions need of a database, implemented for Diesel's `Pg`, `Mysql` and `Sqlite`. It is sealed by [`Database`],

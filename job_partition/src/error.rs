@@ -63,6 +63,13 @@ pub enum PartitionError {
         key: String,
     },
 
+    /// The table is a view whose rows MySQL or MariaDB would not lock, so that two workers could do the same ones.
+    #[error(
+        "the rows of view {0:?} cannot be locked, since it is not one that can be updated: partition the table that it is \
+         made of, or leave GROUP BY, DISTINCT, UNION and ALGORITHM = TEMPTABLE out of it"
+    )]
+    NoRowLocks(String),
+
     /// The database gives keys in an order that is not the one in which it compares them, so that the run would never end.
     #[error(
         "the key {key:?} of table {table:?} leads in a circle: behind a key the database gives one that came before it, so \

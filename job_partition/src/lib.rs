@@ -132,6 +132,21 @@
 //!   and MariaDB.
 //! - A binary with `panic = "abort"` ends at a panic. Nothing is lost by that, and nothing is halved.
 //!
+//! # Tables that others fill and empty, and views
+//!
+//! In a table like a queue, whose rows others insert and delete meanwhile, the closure may delete the rows instead of marking
+//! them. Each row that is pending and not deleted by others is done once, and a row is not deleted by others while a batch has
+//! it. `Complete` means what it always does: one look found nothing pending. Where rows come faster than they are done,
+//! there is no such look: the run goes on until [`Control::stop`], or ends with [`PartitionError::NoEnd`] where the closure
+//! deletes. Give [`Partition::pending`] a bound then, such as `created_at <` a moment, so that what comes later is a later
+//! run's. A row that comes with the key of one that failed in this run is taken for it, and a later run's as well.
+//!
+//! A view has no index, so that it takes [`Partition::key_is_unique`]; its condition and its order should be served by an index
+//! of its tables. On PostgreSQL, MySQL and MariaDB the rows of its tables are locked, and a view whose rows cannot be (with
+//! GROUP BY, DISTINCT and the like) is an error, on the latter two [`PartitionError::NoRowLocks`]. On SQLite the file's write lock guards the rows of any view; but each
+//! batch takes it by an UPDATE of no row, which a view allows only if it has a trigger INSTEAD OF UPDATE, whatever that does.
+//! The closure writes to the tables, or to the view where that is possible.
+//!
 //! # Ranges or remainders
 //!
 //! [`Cover::Range`] is right for almost every table. Integers and UUIDs are halved where most rows are, at multiples of

@@ -18,6 +18,8 @@ struct Row {
     key_type: Option<String>,
     #[diesel(sql_type = BigInt)]
     is_unique: i64,
+    #[diesel(sql_type = BigInt)]
+    locks_nothing: i64,
 }
 
 job_db::statement! {
@@ -151,7 +153,11 @@ impl PartitionBackend for Mysql {
                CAST(EXISTS (SELECT 1 FROM information_schema.statistics s
                             WHERE s.table_schema = t.table_schema AND s.table_name = t.table_name AND s.non_unique = 0
                             GROUP BY s.index_name
-                            HAVING count(*) = 1 AND max(s.column_name) = c.column_name) AS signed) AS is_unique
+                            HAVING count(*) = 1 AND max(s.column_name) = c.column_name) AS signed) AS is_unique,
+               -- A view that is not merged into the statement is a copy of the rows.
+               CAST(EXISTS (SELECT 1 FROM information_schema.views v
+                            WHERE v.table_schema = t.table_schema AND v.table_name = t.table_name
+                              AND v.is_updatable = 'NO') AS signed) AS locks_nothing
              FROM information_schema.tables t
              LEFT JOIN information_schema.columns c
                ON c.table_schema = t.table_schema AND c.table_name = t.table_name AND c.column_name = ?
@@ -166,6 +172,7 @@ impl PartitionBackend for Mysql {
             identity: row.identity,
             key_type: row.key_type,
             is_unique: row.is_unique != 0,
+            locks_nothing: row.locks_nothing != 0,
         }))
     }
 

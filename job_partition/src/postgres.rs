@@ -153,6 +153,7 @@ impl PartitionBackend for Pg {
             identity: row.identity,
             key_type: row.key_type,
             is_unique: row.is_unique,
+            locks_nothing: false,
         }))
     }
 

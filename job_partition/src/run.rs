@@ -128,6 +128,9 @@ impl Partition {
                 accepted,
             });
         }
+        if described.locks_nothing {
+            return Err(PartitionError::NoRowLocks(self.table.clone()));
+        }
         if !described.is_unique && !self.is_unique {
             return Err(PartitionError::NotUnique {
                 table: self.table.clone(),

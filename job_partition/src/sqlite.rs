@@ -136,6 +136,7 @@ impl PartitionBackend for Sqlite {
             identity: String::new(),
             key_type: (found.keys > 0).then(String::new),
             is_unique: found.is_unique != 0,
+            locks_nothing: false,
         }))
     }
 

@@ -126,3 +126,27 @@ fn bytes_that_are_no_text_are_a_wrong_key() {
     let error = partition(Key::Text).run(&db.manager(), mark).unwrap_err();
     assert!(matches!(error, PartitionError::WrongKey { .. }), "{error}");
 }
+
+#[test]
+fn a_view_whose_rows_would_not_be_locked_is_refused() {
+    let db = items(Key::Integer, 10);
+    for view in [
+        "CREATE ALGORITHM = TEMPTABLE VIEW copies AS SELECT * FROM items",
+        "CREATE VIEW copies AS SELECT DISTINCT * FROM items",
+        "CREATE VIEW copies AS SELECT * FROM items UNION ALL SELECT * FROM items",
+    ] {
+        db.execute(view);
+        let error = job_partition::Partition::of("copies")
+            .key_is_unique()
+            .pending("done = 0")
+            .columns("CAST(id AS char(9)) AS literal, name")
+            .run(&db.manager(), mark)
+            .unwrap_err();
+        assert!(
+            matches!(&error, PartitionError::NoRowLocks(view) if view == "copies"),
+            "{error}"
+        );
+        assert_eq!(pending(&db), 10);
+        db.execute("DROP VIEW copies");
+    }
+}

@@ -188,3 +188,19 @@ fn an_index_over_some_rows_or_of_a_parent_makes_no_key_unique() {
     );
     assert_complete(&partition(Key::Integer).run(&db.manager(), mark).unwrap(), 0);
 }
+
+#[test]
+fn a_view_whose_rows_cannot_be_locked_is_an_error() {
+    let db = items(Key::Integer, 10);
+    db.execute("CREATE VIEW copies AS SELECT DISTINCT * FROM items");
+    let error = Partition::of("copies")
+        .key_is_unique()
+        .pending("done = 0")
+        .columns("CAST(id AS text) AS literal, name")
+        .run(&db.manager(), mark)
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("is not allowed with DISTINCT"),
+        "{error}"
+    );
+}

@@ -115,3 +115,32 @@ fn an_index_over_some_rows_makes_no_key_unique_and_the_rowid_does() {
         }
     }
 }
+
+/// Each batch begins with an UPDATE of no row, for the file's write lock.
+#[test]
+fn a_view_needs_a_trigger_in_place_of_updates() {
+    let db = items(Key::Integer, 100);
+    db.execute("CREATE VIEW odd_items AS SELECT * FROM items WHERE id % 2 <> 0");
+    let run = || {
+        job_partition::Partition::of("odd_items")
+            .key_is_unique()
+            .pending("done = 0")
+            .columns("quote(id) AS literal, name")
+            .partitions(4)
+            .threads(2)
+            .run(&db.manager(), mark)
+    };
+    let error = run().unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("cannot modify odd_items because it is a view"),
+        "{error}"
+    );
+    db.execute(
+        "CREATE TRIGGER instead INSTEAD OF UPDATE ON odd_items
+         BEGIN SELECT RAISE(ABORT, 'no row is changed by it'); END",
+    );
+    assert_complete(&run().unwrap(), 50);
+    assert_eq!(pending(&db), 50);
+}
