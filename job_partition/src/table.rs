@@ -1,7 +1,8 @@
 //! The caller's table, and how its rows are shared out.
 
+use crate::backend::Described;
 use crate::sql::{KeyText, STRANGE};
-use crate::{Key, KeyValue, PartitionError};
+use crate::{Key, KeyValue, Partition, PartitionBackend, PartitionError};
 
 /// The caller's table, its names in quotes.
 #[derive(Debug)]
@@ -22,6 +23,51 @@ pub(crate) struct Table {
 }
 
 impl Table {
+    /// What the caller said and the database knows of the table, if the two go together.
+    pub(crate) fn of<DB: PartitionBackend>(
+        partition: &Partition,
+        described: Described,
+    ) -> Result<Self, PartitionError> {
+        let parts: Vec<&str> = partition.table.split('.').collect();
+        let (key, kind) = &partition.key;
+        let key_type = described.key_type.ok_or_else(|| PartitionError::UnknownKey {
+            table: partition.table.clone(),
+            key: key.clone(),
+        })?;
+        let accepted = DB::accepted(*kind);
+        if !DB::suits(*kind, &key_type) {
+            return Err(PartitionError::WrongKey {
+                key: key.clone(),
+                expected: *kind,
+                found: format!("of type {key_type}"),
+                accepted,
+            });
+        }
+        if described.locks_nothing {
+            return Err(PartitionError::NoRowLocks(partition.table.clone()));
+        }
+        if !described.is_unique && !partition.is_unique {
+            return Err(PartitionError::NotUnique {
+                table: partition.table.clone(),
+                key: key.clone(),
+            });
+        }
+        let name = parts.into_iter().map(quoted::<DB>).collect::<Vec<_>>().join(".");
+        let bare_key = quoted::<DB>(key);
+        Ok(Table {
+            said: (partition.table.clone(), key.clone()),
+            key: format!("{name}.{bare_key}"),
+            name,
+            identity: described.identity,
+            bare_key,
+            kind: *kind,
+            key_type,
+            accepted,
+            pending: partition.pending.clone(),
+            columns: partition.columns.clone(),
+        })
+    }
+
     pub(crate) fn parse(&self, key: &KeyText) -> Result<KeyValue, PartitionError> {
         match key {
             Ok(Some(text)) => {
@@ -82,4 +128,12 @@ pub(crate) enum Span {
     After(Option<KeyValue>),
     /// From a key to another, both included.
     Between(KeyValue, KeyValue),
+}
+
+fn quoted<DB: PartitionBackend>(name: &str) -> String {
+    let quote = DB::QUOTE;
+    format!(
+        "{quote}{}{quote}",
+        name.replace(quote, &format!("{quote}{quote}"))
+    )
 }
