@@ -136,7 +136,11 @@ impl PartitionBackend for Pg {
             "SELECT CAST(c.oid AS text) AS identity, format_type(a.atttypid, a.atttypmod) AS key_type,
                EXISTS (SELECT 1 FROM pg_catalog.pg_index i
                        WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
-                         AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum)
+                         AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum
+                         -- Texts that differ may be equal by the column's collation.
+                         AND (i.indcollation[0] = a.attcollation
+                              OR NOT EXISTS (SELECT 1 FROM pg_catalog.pg_collation l
+                                             WHERE l.oid = a.attcollation AND NOT l.collisdeterministic)))
                -- An index of a table is not one of the tables that inherit from it, unless they are its partitions.
                AND (c.relkind = 'p' OR NOT EXISTS (SELECT 1 FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid))
                AS is_unique

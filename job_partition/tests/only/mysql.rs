@@ -150,3 +150,32 @@ fn a_view_whose_rows_would_not_be_locked_is_refused() {
         db.execute("DROP VIEW copies");
     }
 }
+
+#[test]
+fn types_of_mariadb_that_are_compared_as_they_are_read_are_texts() {
+    for (key_type, value) in [
+        ("UUID", "INSERT(INSERT(MD5(seq), 13, 1, '4'), 17, 1, '8')"),
+        ("INET6", "CONCAT('fe80::', HEX(seq * 397))"),
+        ("INET4", "CONCAT('10.', seq, '.', 200 - seq, '.1')"),
+    ] {
+        let db = Db::empty();
+        let table = format!(
+            "CREATE TABLE items (id {key_type} PRIMARY KEY, name VARCHAR(60), done INT NOT NULL DEFAULT 0)"
+        );
+        // MySQL has none of them, and versions of MariaDB lack some.
+        if db.connect().batch_execute(&table).is_err() {
+            continue;
+        }
+        db.execute(&format!(
+            "CREATE TABLE audit (item {key_type} NOT NULL, worker VARCHAR(60) NOT NULL);
+             INSERT INTO items (id, name) SELECT {value}, 'item' FROM seq_1_to_150"
+        ));
+        let report = partition(Key::Text)
+            .batch(10)
+            .partitions(8)
+            .run(&db.manager(), mark)
+            .unwrap();
+        assert_complete(&report, 150);
+        assert_each_done_once(&db, 150);
+    }
+}

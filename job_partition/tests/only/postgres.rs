@@ -204,3 +204,19 @@ fn a_view_whose_rows_cannot_be_locked_is_an_error() {
         "{error}"
     );
 }
+
+#[test]
+fn an_index_of_another_collation_makes_no_key_unique_whose_collation_takes_texts_for_equal() {
+    let db = Db::empty();
+    db.execute(
+        "CREATE COLLATION any_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+         CREATE TABLE items (id TEXT COLLATE any_case NOT NULL, name TEXT, done INT NOT NULL DEFAULT 0);
+         CREATE UNIQUE INDEX bytes ON items (id COLLATE \"C\");
+         INSERT INTO items (id, name) VALUES ('a', 'item'), ('b', 'item')",
+    );
+    db.execute("CREATE TABLE audit (item TEXT NOT NULL, worker TEXT NOT NULL)");
+    let error = partition(Key::Text).run(&db.manager(), mark).unwrap_err();
+    assert!(matches!(error, PartitionError::NotUnique { .. }), "{error}");
+    db.execute("CREATE UNIQUE INDEX own ON items (id)");
+    assert_complete(&partition(Key::Text).run(&db.manager(), mark).unwrap(), 2);
+}
