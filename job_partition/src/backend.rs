@@ -41,6 +41,10 @@ pub struct Described {
     pub(crate) identity: String,
     /// The key column's type; `None` where there is no such column.
     pub(crate) key_type: Option<String>,
+    /// Whether an index of the key column alone, over all rows, makes it unique.
+    pub(crate) is_unique: bool,
+    /// Whether a SELECT that is to lock rows locks none there, and says nothing.
+    pub(crate) locks_nothing: bool,
 }
 
 /// What partitions need of a database, implemented for Diesel's `Pg`, `Mysql` and `Sqlite`. It is sealed by [`Database`],
@@ -83,6 +87,10 @@ pub trait PartitionBackend: Database {
     fn suits(_kind: Key, _key_type: &str) -> bool {
         true
     }
+
+    /// What a column may hold to be such a key, for those who have said another.
+    #[doc(hidden)]
+    fn accepted(kind: Key) -> &'static str;
 
     /// Appends the key as a bind, such that an index on the column serves a comparison with it.
     #[doc(hidden)]

@@ -4,7 +4,8 @@
 use crate::blocks::{self, Block, ENOUGH};
 use crate::sql::{KEY, NUMBER, Numbered, Sql};
 use crate::table::Table;
-use crate::{Key, KeyValue, PartitionBackend, PartitionError};
+use crate::trail::Trail;
+use crate::{KeyValue, PartitionBackend, PartitionError};
 use diesel::connection::LoadConnection;
 use diesel::result::QueryResult;
 
@@ -17,23 +18,38 @@ where
     DB: PartitionBackend,
     C: LoadConnection<Backend = DB>,
 {
-    match table.kind {
-        Key::Integer | Key::Uuid => split(conn, table, wanted),
-        Key::Text => sample(conn, table, wanted),
+    let Some((min, max)) = ends(conn, table)? else {
+        return Ok(Vec::new());
+    };
+    match (min.place(), max.place()) {
+        (Some(min), Some(max)) => split(conn, table, wanted, min, max),
+        _ => sample(conn, table, wanted),
     }
 }
 
-/// Halves blocks of keys: places are aligned to powers of two, so that workers who look at different times, while rows are
-/// added, mostly find the same ones. Gaps cost nothing, and dense keys are split finely.
-fn split<DB, C>(conn: &mut C, table: &Table, wanted: usize) -> Result<Vec<KeyValue>, PartitionError>
+/// The first and the last key; `None` where there is none. Values that are no such keys are found there, on a database that sorts
+/// them by their class.
+pub(crate) fn ends<DB, C>(conn: &mut C, table: &Table) -> Result<Option<(KeyValue, KeyValue)>, PartitionError>
 where
     DB: PartitionBackend,
     C: LoadConnection<Backend = DB>,
 {
-    let (Some(min), Some(max)) = (end(conn, table, "ASC")?, end(conn, table, "DESC")?) else {
-        return Ok(Vec::new());
-    };
-    let (min, max) = (min.place().unwrap_or(0), max.place().unwrap_or(0));
+    Ok(end(conn, table, "ASC")?.zip(end(conn, table, "DESC")?))
+}
+
+/// Halves blocks of keys: places are aligned to powers of two, so that workers who look at different times, while rows are
+/// added, mostly find the same ones. Gaps cost nothing, and dense keys are split finely.
+fn split<DB, C>(
+    conn: &mut C,
+    table: &Table,
+    wanted: usize,
+    min: u128,
+    max: u128,
+) -> Result<Vec<KeyValue>, PartitionError>
+where
+    DB: PartitionBackend,
+    C: LoadConnection<Backend = DB>,
+{
     let starts = blocks::starts(min, max, wanted, |blocks| count(conn, table, blocks))?;
     Ok(starts
         .into_iter()
@@ -106,6 +122,7 @@ where
     C: LoadConnection<Backend = DB>,
 {
     let mut samples: Vec<KeyValue> = Vec::new();
+    let mut trail = Trail::default();
     let mut step = STEP;
     loop {
         let mut sql = select_key::<DB>(table);
@@ -119,9 +136,12 @@ where
             }
         }
         sql.text(format!(" ORDER BY {} LIMIT 1 OFFSET {}", table.key, step - 1));
-        match first_key(conn, table, sql)? {
-            Some(key) => samples.push(key),
-            None => break,
+        let Some(key) = first_key(conn, table, sql)? else {
+            break;
+        };
+        samples.push(key.clone());
+        if !trail.step(key) {
+            return Err(table.circle());
         }
         if samples.len() >= wanted * 2 {
             samples = samples.into_iter().skip(1).step_by(2).collect();

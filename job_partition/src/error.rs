@@ -35,14 +35,52 @@ pub enum PartitionError {
 
     /// The column holds something else than was said.
     #[error(
-        "the key {found} is not what Key::{expected:?} stands for: say with key() what the column holds, or choose a column \
-         that holds it"
+        "the key {key:?} {found} is not what Key::{expected:?} stands for, which is {accepted}: say with key() what the \
+         column holds, or choose a column that holds it"
     )]
     WrongKey {
+        /// The key's column.
+        key: String,
         /// What the column was said to hold.
         expected: Key,
-        /// What it holds: a value in quotes, or a type.
+        /// What it holds: `with the value` and a value in quotes, or `of type` and a type.
         found: String,
+        /// What the column may hold.
+        accepted: &'static str,
+    },
+
+    /// No index makes the key unique. Rows are known by their keys alone, so that of rows with equal keys some would be marked
+    /// without having been done, and others fail.
+    #[error(
+        "no primary key and no unique index of the column alone makes the key {key:?} of table {table:?} unique, and of rows \
+         with equal keys some may be marked without having been done: choose a column that is unique, make a unique index, or \
+         call key_is_unique() if it is unique for another reason"
+    )]
+    NotUnique {
+        /// The table.
+        table: String,
+        /// The key's column.
+        key: String,
+    },
+
+    /// The table is a view whose rows MySQL or MariaDB would not lock, so that two workers could do the same ones.
+    #[error(
+        "the rows of view {0:?} cannot be locked, since it is not one that can be updated: partition the table that it is \
+         made of, or leave GROUP BY, DISTINCT, UNION and ALGORITHM = TEMPTABLE out of it"
+    )]
+    NoRowLocks(String),
+
+    /// The database gives keys in an order that is not the one in which it compares them, so that the run would never end.
+    #[error(
+        "the key {key:?} of table {table:?} leads in a circle: behind a key the database gives one that came before it, so \
+         that it compares keys otherwise than it reads or sorts them. Rebuild the column's index if its collation has \
+         changed, see that connections read keys without loss, or choose another column as key"
+    )]
+    Circle {
+        /// The table.
+        table: String,
+        /// The key's column.
+        key: String,
     },
 
     /// A pending row has no key.
@@ -88,7 +126,7 @@ pub enum PartitionError {
     #[error("{0}: that is more than max_failures allows")]
     TooManyFailures(Box<Report>),
 
-    /// No connection could be made: at the start, or for the time that `patience` gives.
+    /// No connection could be made: at the start, or for the time that `patience` gives by the last thread that was left.
     #[error("no connection to the database: {0}")]
     Connect(String),
 

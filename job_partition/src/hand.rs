@@ -4,14 +4,15 @@
 use crate::options::Size;
 use crate::run::{Conn, Db, GLANCE, Shared, Stop};
 use crate::session::Session;
-use crate::settle::Settled;
+use crate::settle::{ATTEMPTS, Settled};
 use crate::sweep::{Next, Went};
 use crate::table::Span;
-use crate::{KeyValue, PartitionConnection};
+use crate::{KeyValue, PartitionConnection, PartitionError};
 use diesel::deserialize::QueryableByName;
 use diesel::r2d2::ManageConnection;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Runs all threads, the first with the connection that is open already.
@@ -22,6 +23,7 @@ where
     T: QueryableByName<Db<M>> + 'static,
     F: Fn(&[T], &mut M::Connection) -> anyhow::Result<()> + Sync,
 {
+    let left = &AtomicUsize::new(shared.partition.threads);
     std::thread::scope(|scope| {
         let reporter = shared
             .progress()
@@ -34,7 +36,15 @@ where
             let mut hand = Hand::new(shared, work, conn.take());
             let thread = std::thread::Builder::new().name(format!("gatun-partition-{number}"));
             match thread.spawn_scoped(scope, move || {
-                let result = catch_unwind(AssertUnwindSafe(|| hand.go()));
+                let mut result = catch_unwind(AssertUnwindSafe(|| hand.go()));
+                if let Ok(Err(Stop::Error(PartitionError::Connect(error)))) = &result
+                    && (left.fetch_sub(1, Ordering::SeqCst) > 1 || shared.sweep.end().is_some())
+                {
+                    log::warn!(
+                        "gatun partition: a thread leaves, and the others go on: no connection: {error}"
+                    );
+                    result = Ok(Ok(()));
+                }
                 if !matches!(result, Ok(Ok(()))) {
                     // Before anybody waits for the partition that this thread had.
                     shared.sweep.stop();
@@ -94,6 +104,10 @@ where
         let sweep = &self.shared.sweep;
         let mut before = None;
         while self.may_start() {
+            // First, so that nobody waits meanwhile for a partition that this thread has.
+            if self.session.connect(self.shared)?.is_none() {
+                break;
+            }
             match sweep.next(before) {
                 Next::Batch(part, cursor) => {
                     before = Some(part);
@@ -102,11 +116,14 @@ where
                         Ok(went) => (went, Ok(())),
                         Err(stop) => (Went::Ended, Err(stop)),
                     };
-                    sweep.went(part, went);
+                    let is_onward = sweep.went(part, went);
                     result?;
+                    if !is_onward {
+                        return Err(Stop::Error(self.shared.plan.table.circle()));
+                    }
                 }
                 Next::Look => {
-                    let strays = self.look()?;
+                    let strays = self.look().inspect_err(|_| sweep.gave_up_look())?;
                     sweep.looked(&strays);
                 }
                 // A stop is looked for now and then.
@@ -148,7 +165,7 @@ where
     fn batch(&mut self, part: usize, cursor: Option<KeyValue>) -> Result<Went, Stop> {
         let limit = self.size.rows();
         let start = Instant::now();
-        Ok(match self.settle(part, &Span::After(cursor.clone()), limit)? {
+        Ok(match self.settle(part, &Span::After(cursor), limit, ATTEMPTS)? {
             Settled::Done { found, last } => {
                 self.size.learn(found, start.elapsed());
                 if found < limit {
@@ -160,7 +177,7 @@ where
             Settled::Busy => Went::Busy,
             Settled::Failed(keys, error) => {
                 // None is left where all of them are committed in spite of the failure.
-                let last = keys.last().cloned().or(cursor);
+                let last = keys.last().cloned();
                 if self.bisect(part, keys, error)? {
                     Went::On(last)
                 } else {

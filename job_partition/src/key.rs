@@ -3,7 +3,8 @@ use std::fmt;
 /// Bit 63 turned over makes the order of signed numbers that of unsigned ones.
 const SIGN: u64 = 1 << 63;
 
-/// What kind of key the table has. The column must be unique and not null, and an index must serve it.
+/// What kind of key the table has. The column must be unique and not null, by an index that serves it. On SQLite each value's
+/// class must be that of the kind: integer, blob or text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     /// Any integer that fits an `i64`; negative ones too.
@@ -11,7 +12,8 @@ pub enum Key {
     /// PostgreSQL's `uuid`; elsewhere 16 bytes (`BINARY(16)`, `BLOB`), which is what Diesel's own feature `uuid` makes of
     /// it. A UUID that is kept as text is a [`Key::Text`], and so is MariaDB's own type `UUID`.
     Uuid,
-    /// Any text, in the order of the column's own collation.
+    /// Any text, in the order of the column's own collation. On MySQL and MariaDB an ENUM or SET is none: it is sorted by the
+    /// places of its values.
     Text,
 }
 

@@ -87,11 +87,18 @@
 //! - **A closure that ends the transaction is found out**: by a COMMIT or ROLLBACK of its own, by DDL on MySQL and MariaDB,
 //!   or by going on after an error that rolled everything back, such as a deadlock there or SQLite's `OR ROLLBACK`. Its
 //!   rows are failures that say so, never rows that are done. What it committed by that stays, and cannot be taken back.
+//! - **Keys that lead in a circle are an error**, [`PartitionError::Circle`]: such as those that a connection reads with a loss,
+//!   or whose index was built in another order than that in which the database compares them now. Columns of whose type or
+//!   class of values that is known are refused, [`PartitionError::WrongKey`]: ENUM, SET and BIT on MySQL and MariaDB, and on
+//!   SQLite values of another class than the key's.
 //! - **What others have not committed does not count.** All looks are at READ COMMITTED, whatever the session's level.
 //! - **Rows that come while the run goes on**, wherever their keys lie, are done by it if they are committed before its last
 //!   look; the others are a later run's.
 //! - **Lost connections, deadlocks and serialization failures are tried again**, with growing pauses. A batch that the
-//!   database refuses again and again, be it at COMMIT, is halved like one that failed.
+//!   database refuses again and again, be it at COMMIT, is halved like one that failed; its halves are tried three times
+//!   each, a row that is alone as often as the batch. An error of another kind is halved at once, with no pause.
+//! - **A thread that gets no connection** for as long as [`Partition::patience`] says, such as for a limit of the server or of
+//!   a pool, leaves with a warning in the log while others go on. When none is left, the run is an error.
 //! - **Nothing but transactions on PostgreSQL**: no session's locks and no settings. A proxy in transaction mode may stand
 //!   between, if prepared statements are not kept: [`Partition::statement_cache`].
 //!
@@ -105,7 +112,9 @@
 //!   again with it; by halving, up to as often as the batch can be halved. Make them idempotent, or enqueue a job in the
 //!   transaction.
 //! - A row that is *changed* so that it becomes pending again is done again.
-//! - The key must be unique, and must not be changed by the closure. Integers are those of 64 bits with a sign. A pending
+//! - The key must be unique, and must not be changed by the closure. Without a primary key or a unique index of that column
+//!   alone the run is refused, [`PartitionError::NotUnique`]; [`Partition::key_is_unique`] is for views and the like, and then
+//!   nothing looks for equal keys. Integers are those of 64 bits with a sign. A pending
 //!   row whose key is NULL ends the run, [`PartitionError::NullKey`], at its start if it is there by then.
 //! - The transaction is as long as the batch. On SQLite nobody else writes meanwhile; on servers, others who write the same
 //!   rows wait. Small batches and [`Partition::target`] are for that.
@@ -122,6 +131,21 @@
 //! - On top of bare batches, the look for an early end costs a savepoint for each: one statement on PostgreSQL; two on MySQL
 //!   and MariaDB.
 //! - A binary with `panic = "abort"` ends at a panic. Nothing is lost by that, and nothing is halved.
+//!
+//! # Tables that others fill and empty, and views
+//!
+//! In a table like a queue, whose rows others insert and delete meanwhile, the closure may delete the rows instead of marking
+//! them. Each row that is pending and not deleted by others is done once, and a row is not deleted by others while a batch has
+//! it. `Complete` means what it always does: one look found nothing pending. Where rows come faster than they are done,
+//! there is no such look: the run goes on until [`Control::stop`], or ends with [`PartitionError::NoEnd`] where the closure
+//! deletes. Give [`Partition::pending`] a bound then, such as `created_at <` a moment, so that what comes later is a later
+//! run's. A row that comes with the key of one that failed in this run is taken for it, and a later run's as well.
+//!
+//! A view has no index, so that it takes [`Partition::key_is_unique`]; its condition and its order should be served by an index
+//! of its tables. On PostgreSQL, MySQL and MariaDB the rows of its tables are locked, and a view whose rows cannot be (with
+//! GROUP BY, DISTINCT and the like) is an error, on the latter two [`PartitionError::NoRowLocks`]. On SQLite the file's write lock guards the rows of any view; but each
+//! batch takes it by an UPDATE of no row, which a view allows only if it has a trigger INSTEAD OF UPDATE, whatever that does.
+//! The closure writes to the tables, or to the view where that is possible.
 //!
 //! # Ranges or remainders
 //!
@@ -158,6 +182,7 @@ mod look;
 mod namespace;
 mod options;
 mod partition;
+mod parts;
 mod plan;
 mod progress;
 mod report;
@@ -169,6 +194,7 @@ mod sql;
 mod sweep;
 mod table;
 mod tally;
+mod trail;
 mod work;
 
 #[cfg(feature = "mysql")]

@@ -1,9 +1,9 @@
 use crate::hand::Hand;
+use crate::parts::jittered;
 use crate::plan::PLACES;
 use crate::run::{Db, Stop};
 use crate::settle::{ATTEMPTS, FIRST_PAUSE};
 use crate::sql::{Numbered, Sql};
-use crate::sweep::jittered;
 use crate::{KeyValue, PartitionBackend, PartitionConnection};
 use diesel::deserialize::QueryableByName;
 use diesel::r2d2::ManageConnection;

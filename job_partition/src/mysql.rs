@@ -6,7 +6,7 @@ use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::mysql::Mysql;
 use diesel::prelude::*;
 use diesel::result::{DatabaseErrorKind, Error};
-use diesel::sql_types::{Nullable, Text};
+use diesel::sql_types::{BigInt, Nullable, Text};
 
 stamp!(Mysql);
 
@@ -16,6 +16,10 @@ struct Row {
     identity: String,
     #[diesel(sql_type = Nullable<Text>)]
     key_type: Option<String>,
+    #[diesel(sql_type = BigInt)]
+    is_unique: i64,
+    #[diesel(sql_type = BigInt)]
+    locks_nothing: i64,
 }
 
 job_db::statement! {
@@ -46,6 +50,35 @@ fn taken(answer: Option<i64>) -> QueryResult<Take> {
     }
 }
 
+const INTEGERS: &[&str] = &[
+    "tinyint",
+    "smallint",
+    "mediumint",
+    "int",
+    "bigint",
+    "decimal",
+    "year",
+];
+const BYTES: &[&str] = &[
+    "binary",
+    "varbinary",
+    "tinyblob",
+    "blob",
+    "mediumblob",
+    "longblob",
+];
+const TEXTS: &[&str] = &[
+    "char",
+    "varchar",
+    "tinytext",
+    "text",
+    "mediumtext",
+    "longtext",
+    "uuid",
+    "inet4",
+    "inet6",
+];
+
 impl PartitionBackend for Mysql {
     const BIGINT: &'static str = "signed";
     const LOCK_ROWS: &'static str = " FOR UPDATE SKIP LOCKED";
@@ -74,25 +107,25 @@ impl PartitionBackend for Mysql {
         }
     }
 
+    /// The server compares others in one way, and reads or sorts them in another: ENUM and SET by the places of their values, BIT
+    /// by its number, and texts beside an integer as numbers. Numbers and dates it sends in binary, and not as text.
     fn suits(kind: Key, key_type: &str) -> bool {
-        // The server sends them in binary, and not as text.
-        const NO_TEXTS: &[&str] = &[
-            "tinyint",
-            "smallint",
-            "mediumint",
-            "int",
-            "bigint",
-            "decimal",
-            "float",
-            "double",
-            "bit",
-            "year",
-            "date",
-            "datetime",
-            "timestamp",
-            "time",
-        ];
-        kind != Key::Text || !NO_TEXTS.contains(&key_type)
+        let types: &[&str] = match kind {
+            Key::Integer => INTEGERS,
+            Key::Uuid => BYTES,
+            Key::Text => TEXTS,
+        };
+        types.contains(&key_type) || kind == Key::Text && BYTES.contains(&key_type)
+    }
+
+    fn accepted(kind: Key) -> &'static str {
+        match kind {
+            Key::Integer => "TINYINT to BIGINT, or DECIMAL with whole numbers of 64 bits",
+            Key::Uuid => "BINARY(16), VARBINARY or BLOB with 16 bytes",
+            Key::Text => {
+                "CHAR, VARCHAR, TEXT, or BINARY, VARBINARY and BLOB with UTF-8; on MariaDB UUID and INET6 too"
+            }
+        }
     }
 
     fn set_up<C>(conn: &mut C) -> QueryResult<()>
@@ -115,7 +148,17 @@ impl PartitionBackend for Mysql {
             _ => (None, table[0]),
         };
         let row: Option<Row> = diesel::sql_query(
-            "SELECT t.table_schema AS identity, c.data_type AS key_type FROM information_schema.tables t
+            "SELECT t.table_schema AS identity, c.data_type AS key_type,
+               -- Where the start of a text is unique, the text is.
+               CAST(EXISTS (SELECT 1 FROM information_schema.statistics s
+                            WHERE s.table_schema = t.table_schema AND s.table_name = t.table_name AND s.non_unique = 0
+                            GROUP BY s.index_name
+                            HAVING count(*) = 1 AND max(s.column_name) = c.column_name) AS signed) AS is_unique,
+               -- A view that is not merged into the statement is a copy of the rows.
+               CAST(EXISTS (SELECT 1 FROM information_schema.views v
+                            WHERE v.table_schema = t.table_schema AND v.table_name = t.table_name
+                              AND v.is_updatable = 'NO') AS signed) AS locks_nothing
+             FROM information_schema.tables t
              LEFT JOIN information_schema.columns c
                ON c.table_schema = t.table_schema AND c.table_name = t.table_name AND c.column_name = ?
              WHERE t.table_schema = COALESCE(?, DATABASE()) AND t.table_name = ?",
@@ -128,6 +171,8 @@ impl PartitionBackend for Mysql {
         Ok(row.map(|row| Described {
             identity: row.identity,
             key_type: row.key_type,
+            is_unique: row.is_unique != 0,
+            locks_nothing: row.locks_nothing != 0,
         }))
     }
 

@@ -63,6 +63,7 @@ type OnProgress = Box<dyn Fn(&Progress) + Send + Sync>;
 pub struct Partition {
     pub(crate) table: String,
     pub(crate) key: (String, Key),
+    pub(crate) is_unique: bool,
     pub(crate) pending: String,
     pub(crate) columns: String,
     pub(crate) name: Option<String>,
@@ -88,6 +89,7 @@ impl Partition {
         Partition {
             table: table.into(),
             key: ("id".into(), Key::Integer),
+            is_unique: false,
             pending: String::new(),
             columns: "*".into(),
             name: None,
@@ -107,9 +109,19 @@ impl Partition {
         }
     }
 
-    /// The key's column and kind; `id`, an integer, if not said. It must be unique and not null, and have an index.
+    /// The key's column and kind; `id`, an integer, if not said. It must be unique and not null, and have an index. A column
+    /// that no primary key and no unique index of its own makes unique is refused,
+    /// [`PartitionError::NotUnique`](crate::PartitionError::NotUnique).
     pub fn key(mut self, column: impl Into<String>, kind: Key) -> Self {
         self.key = (column.into(), kind);
+        self
+    }
+
+    /// Says that the key is unique though no index of its column alone says so: in a view, in a table that is partitioned by
+    /// another column, or among the pending rows where the primary key has more columns. If it is not, rows with equal keys
+    /// are taken for one: some of them are marked without having been given to the closure, others fail.
+    pub fn key_is_unique(mut self) -> Self {
+        self.is_unique = true;
         self
     }
 
@@ -166,7 +178,8 @@ impl Partition {
         self
     }
 
-    /// How many threads of this process, each with a connection; one, if not said.
+    /// How many threads of this process, each with a connection; one, if not said. Those that get no connection leave, if others
+    /// go on.
     pub fn threads(mut self, count: usize) -> Self {
         self.threads = count;
         self

@@ -5,7 +5,7 @@ use crate::{Key, KeyValue};
 use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::pg::Pg;
 use diesel::prelude::*;
-use diesel::sql_types::{Nullable, Text};
+use diesel::sql_types::{Bool, Nullable, Text};
 
 stamp!(Pg);
 
@@ -15,6 +15,8 @@ struct Row {
     identity: String,
     #[diesel(sql_type = Nullable<Text>)]
     key_type: Option<String>,
+    #[diesel(sql_type = Bool)]
+    is_unique: bool,
 }
 
 job_db::statement! {
@@ -91,6 +93,14 @@ impl PartitionBackend for Pg {
         }
     }
 
+    fn accepted(kind: Key) -> &'static str {
+        match kind {
+            Key::Integer => "smallint, integer, bigint, or numeric with whole numbers of 64 bits",
+            Key::Uuid => "uuid",
+            Key::Text => "text, varchar, or any other type whose text reads as the same value",
+        }
+    }
+
     fn push_key(sql: &mut Sql, key: &KeyValue, key_type: &str) {
         match key {
             KeyValue::Integer(number) => sql.bind(Part::Integer(*number)),
@@ -123,7 +133,17 @@ impl PartitionBackend for Pg {
             .map(|part| format!("\"{}\"", part.replace('"', "\"\"")))
             .collect();
         let row: Option<Row> = diesel::sql_query(
-            "SELECT CAST(c.oid AS text) AS identity, format_type(a.atttypid, a.atttypmod) AS key_type
+            "SELECT CAST(c.oid AS text) AS identity, format_type(a.atttypid, a.atttypmod) AS key_type,
+               EXISTS (SELECT 1 FROM pg_catalog.pg_index i
+                       WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
+                         AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum
+                         -- Texts that differ may be equal by the column's collation.
+                         AND (i.indcollation[0] = a.attcollation
+                              OR NOT EXISTS (SELECT 1 FROM pg_catalog.pg_collation l
+                                             WHERE l.oid = a.attcollation AND NOT l.collisdeterministic)))
+               -- An index of a table is not one of the tables that inherit from it, unless they are its partitions.
+               AND (c.relkind = 'p' OR NOT EXISTS (SELECT 1 FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid))
+               AS is_unique
              FROM pg_catalog.pg_class c
              LEFT JOIN pg_catalog.pg_attribute a
                ON a.attrelid = c.oid AND a.attname = $2 AND a.attnum > 0 AND NOT a.attisdropped
@@ -136,6 +156,8 @@ impl PartitionBackend for Pg {
         Ok(row.map(|row| Described {
             identity: row.identity,
             key_type: row.key_type,
+            is_unique: row.is_unique,
+            locks_nothing: false,
         }))
     }
 

@@ -106,7 +106,7 @@ impl Partition {
 
     fn plan<C: PartitionConnection>(&self, conn: &mut C) -> Result<Plan<C::Db>, PartitionError> {
         let parts: Vec<&str> = self.table.split('.').collect();
-        let (key, kind) = &self.key;
+        let (key, _) = &self.key;
         for (option, sql) in [("pending", &self.pending), ("columns", &self.columns)] {
             if let Some(flaw) = scan::flaw(&C::Db::LEXIS, sql) {
                 let sql = sql.clone();
@@ -115,35 +115,12 @@ impl Partition {
         }
         let described = conn.transaction(|conn| C::Db::describe(conn, &parts, key))?;
         let described = described.ok_or_else(|| PartitionError::UnknownTable(self.table.clone()))?;
-        let key_type = described.key_type.ok_or_else(|| PartitionError::UnknownKey {
-            table: self.table.clone(),
-            key: key.clone(),
-        })?;
-        if !C::Db::suits(*kind, &key_type) {
-            return Err(PartitionError::WrongKey {
-                expected: *kind,
-                found: format!("of type {key_type}"),
-            });
-        }
-        let name = parts
-            .into_iter()
-            .map(quoted::<C::Db>)
-            .collect::<Vec<_>>()
-            .join(".");
-        let bare_key = quoted::<C::Db>(key);
-        let table = Table {
-            said: (self.table.clone(), key.clone()),
-            key: format!("{name}.{bare_key}"),
-            name,
-            identity: described.identity,
-            bare_key,
-            kind: *kind,
-            key_type,
-            pending: self.pending.clone(),
-            columns: self.columns.clone(),
-        };
+        let table = Table::of::<C::Db>(self, described)?;
         let slices = match self.cover {
-            Cover::Modulo => Slices::Modulo(self.partitions),
+            Cover::Modulo => {
+                bounds::ends(conn, &table)?;
+                Slices::Modulo(self.partitions)
+            }
             Cover::Range => Slices::Range(bounds::find(conn, &table, self.partitions.into())?),
         };
         let name = self.name.as_deref().unwrap_or(&self.pending);
@@ -159,14 +136,6 @@ impl Partition {
             }),
         }
     }
-}
-
-fn quoted<DB: PartitionBackend>(name: &str) -> String {
-    let quote = DB::QUOTE;
-    format!(
-        "{quote}{}{quote}",
-        name.replace(quote, &format!("{quote}{quote}"))
-    )
 }
 
 /// Why a run ends before its outcome is known.

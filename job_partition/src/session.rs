@@ -1,5 +1,5 @@
+use crate::parts::jittered;
 use crate::run::{Conn, Db, Shared, Stop};
-use crate::sweep::jittered;
 use crate::{PartitionBackend, PartitionConnection, PartitionError};
 use diesel::connection::{CacheSize, Connection};
 use diesel::r2d2::ManageConnection;
@@ -30,6 +30,9 @@ where
         let start = Instant::now();
         let mut pause = FIRST_PAUSE;
         while self.0.is_none() {
+            if shared.sweep.end().is_some() {
+                return Ok(None);
+            }
             match open(shared.manager, shared.partition.cache) {
                 Ok(conn) => self.0 = Some(conn),
                 Err(error) if start.elapsed() > shared.partition.patience => {

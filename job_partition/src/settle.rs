@@ -2,9 +2,10 @@
 
 use crate::batch::{Batch, Left, Trouble, attempt};
 use crate::hand::Hand;
+use crate::parts::jittered;
 use crate::run::{Db, Shared, Stop};
-use crate::sweep::jittered;
 use crate::table::Span;
+use crate::work::fault_of_work;
 use crate::{KeyValue, PartitionBackend, PartitionConnection, PartitionError};
 use diesel::deserialize::QueryableByName;
 use diesel::r2d2::ManageConnection;
@@ -12,10 +13,13 @@ use job_db::Fault;
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// How often a batch is tried that the database refuses for no fault of its own. After that it may be one: a row that is
+/// How often a batch is tried again that the database refuses for no fault of its own. After that it may be one: a row that is
 /// too much for the server looks the same.
 pub(crate) const ATTEMPTS: u32 = 8;
 pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(5);
+/// How often a half of such a batch is tried again, before it is halved: what refused the whole so often is likely to refuse one of
+/// the halves as well, and each row that is alone at last has all attempts.
+const ATTEMPTS_OF_HALF: u32 = 2;
 /// How often a half is tried whose partition somebody else has.
 const REFUSALS: u32 = 50;
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -26,6 +30,12 @@ pub(crate) enum Settled {
     Busy,
     Failed(Vec<KeyValue>, anyhow::Error),
     Ended,
+}
+
+/// A part of a batch that has failed, and how often it is to be tried.
+struct Half {
+    keys: Vec<KeyValue>,
+    attempts: u32,
 }
 
 impl<M, T, F> Hand<'_, M, T, F>
@@ -49,19 +59,20 @@ where
         );
         let (mut spans, mut refusals) = (Vec::new(), 0);
         self.halve(keys, &error, &mut spans)?;
-        while let Some(keys) = spans.pop() {
+        while let Some(half) = spans.pop() {
+            let Half { keys, attempts } = &half;
             let [first, ..] = keys.as_slice() else { continue };
             if !self.may_start() {
                 return Ok(false);
             }
             let span = Span::Between(first.clone(), keys[keys.len() - 1].clone());
-            match self.settle(part, &span, keys.len())? {
+            match self.settle(part, &span, keys.len(), *attempts)? {
                 Settled::Done { .. } => {}
                 Settled::Failed(keys, error) => self.halve(keys, &error, &mut spans)?,
                 // Whoever has the partition now comes to the same rows. If that takes long, it is a busy partition like
                 // any other.
                 Settled::Busy => {
-                    spans.push(keys);
+                    spans.push(half);
                     refusals += 1;
                     if !self.shared.sleep(jittered(FIRST_PAUSE * 4)) || refusals > REFUSALS {
                         return Ok(false);
@@ -77,11 +88,19 @@ where
         &self,
         mut keys: Vec<KeyValue>,
         error: &anyhow::Error,
-        spans: &mut Vec<Vec<KeyValue>>,
+        spans: &mut Vec<Half>,
     ) -> Result<(), Stop> {
         if keys.len() > 1 {
+            let was_refused = fault_of_work::<Db<M>>(error) != Fault::Other;
             let right = keys.split_off(keys.len() / 2);
-            spans.extend([right, keys]);
+            spans.extend([right, keys].map(|keys| Half {
+                attempts: if was_refused && keys.len() > 1 {
+                    ATTEMPTS_OF_HALF
+                } else {
+                    ATTEMPTS
+                },
+                keys,
+            }));
             return Ok(());
         }
         match keys.pop() {
@@ -145,7 +164,13 @@ where
     }
 
     /// Tries a batch until it is committed, or has failed by a fault of its own.
-    pub(crate) fn settle(&mut self, part: usize, span: &Span, limit: usize) -> Result<Settled, Stop> {
+    pub(crate) fn settle(
+        &mut self,
+        part: usize,
+        span: &Span,
+        limit: usize,
+        attempts: u32,
+    ) -> Result<Settled, Stop> {
         let shared = self.shared;
         let lock = shared.plan.lock(part);
         let mut pause = FIRST_PAUSE;
@@ -193,7 +218,7 @@ where
                 Trouble::Statement(error) if fault == Fault::Other || tries > ATTEMPTS => {
                     return Err(Stop::Error(error.into()));
                 }
-                Trouble::Work { keys, error, .. } if fault == Fault::Other || tries > ATTEMPTS => {
+                Trouble::Work { keys, error, .. } if fault == Fault::Other || tries > attempts => {
                     return Ok(Settled::Failed(keys, error));
                 }
                 Trouble::Statement(error) => log::warn!("gatun partition: {error}; trying again"),

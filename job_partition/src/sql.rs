@@ -7,6 +7,10 @@ use diesel::sql_types::Untyped;
 pub(crate) const KEY: &str = "gatun_key";
 pub(crate) const NUMBER: &str = "gatun_number";
 
+/// What stands before the class of a value that is no such key, where a key's text would be, on a database whose columns hold
+/// values of any class. No key begins with it.
+pub(crate) const STRANGE: &str = "\0gatun: not the key's class: ";
+
 /// A piece of a statement.
 #[derive(Clone, Debug)]
 pub(crate) enum Part {

@@ -1,7 +1,7 @@
 use crate::Key;
 use crate::backend::{Described, Lock, PartitionBackend, Take};
 use crate::scan::Lexis;
-use crate::sql::{runners, stamp};
+use crate::sql::{STRANGE, runners, stamp};
 use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::prelude::*;
 use diesel::result::Error;
@@ -25,6 +25,8 @@ struct Columns {
     all_columns: i64,
     #[diesel(sql_type = BigInt)]
     keys: i64,
+    #[diesel(sql_type = BigInt)]
+    is_unique: i64,
 }
 
 /// Diesel's immediate transactions are for the bare SqliteConnection only. A first statement that writes takes the lock as
@@ -58,10 +60,23 @@ impl PartitionBackend for Sqlite {
     const QUOTE: char = '"';
 
     fn key_as_text(kind: Key, key: &str) -> String {
+        // A column holds values of any class, and those of different classes are compared by that alone.
+        let (class, text) = match kind {
+            Key::Integer => ("integer", format!("CAST({key} AS text)")),
+            Key::Uuid => ("blob", format!("hex({key})")),
+            Key::Text => ("text", key.to_owned()),
+        };
+        let strange = STRANGE.trim_start_matches('\0').replace('\'', "''");
+        format!(
+            "CASE typeof({key}) WHEN '{class}' THEN {text} WHEN 'null' THEN NULL ELSE char(0) || '{strange}' || typeof({key}) END"
+        )
+    }
+
+    fn accepted(kind: Key) -> &'static str {
         match kind {
-            Key::Integer | Key::Text => format!("CAST({key} AS text)"),
-            // Of NULL, too, it makes a text.
-            Key::Uuid => format!("CASE WHEN {key} IS NOT NULL THEN hex({key}) END"),
+            Key::Integer => "values of the class integer",
+            Key::Uuid => "values of the class blob, 16 bytes each",
+            Key::Text => "values of the class text",
         }
     }
 
@@ -96,20 +111,32 @@ impl PartitionBackend for Sqlite {
             // The first in which it is found: temp, main, or one that was attached.
             _ => ("", table[0]),
         };
-        let sql =
-            "SELECT count(*) AS all_columns, coalesce(sum(name = ?), 0) AS keys FROM pragma_table_info(?";
-        let query = |end: &str| {
-            diesel::sql_query(format!("{sql}{end}"))
+        // The key of a rowid table has no index of its own.
+        let sql = |schema: &str| {
+            format!(
+                "SELECT count(*) AS all_columns, coalesce(sum(name = ?1), 0) AS keys,
+                   coalesce(sum(pk > 0) = 1 AND max(pk > 0 AND name = ?1), 0)
+                   OR EXISTS (SELECT 1 FROM pragma_index_list(?2{schema}) l
+                              WHERE l.\"unique\" AND NOT l.partial
+                                AND (SELECT count(*) = 1 AND max(i.name = ?1) FROM pragma_index_info(l.name{schema}) i))
+                   AS is_unique
+                 FROM pragma_table_info(?2{schema})"
+            )
+        };
+        let query = |schema| {
+            diesel::sql_query(sql(schema))
                 .bind::<Text, _>(key)
                 .bind::<Text, _>(name)
         };
         let found: Columns = match schema {
-            "" => query(")").get_result(conn)?,
-            schema => query(", ?)").bind::<Text, _>(schema).get_result(conn)?,
+            "" => query("").get_result(conn)?,
+            schema => query(", ?3").bind::<Text, _>(schema).get_result(conn)?,
         };
         Ok((found.all_columns > 0).then(|| Described {
             identity: String::new(),
             key_type: (found.keys > 0).then(String::new),
+            is_unique: found.is_unique != 0,
+            locks_nothing: false,
         }))
     }
 

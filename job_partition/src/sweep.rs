@@ -1,11 +1,9 @@
 //! Which partition is next: what the threads of one run share. Other processes are met only at the partitions' locks.
 
 use crate::KeyValue;
+use crate::parts::{LONGEST_PAUSE, Parts};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-const FIRST_PAUSE: Duration = Duration::from_millis(5);
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// What a thread is to do next.
 #[derive(Debug)]
@@ -23,7 +21,7 @@ pub(crate) enum Next {
 /// How a batch of a partition went.
 #[derive(Debug)]
 pub(crate) enum Went {
-    /// There may be more rows behind this key.
+    /// There may be more rows behind this key, or behind the one before.
     On(Option<KeyValue>),
     /// The partition's end was reached.
     Drained,
@@ -44,23 +42,9 @@ pub(crate) enum End {
     Other,
 }
 
-#[derive(Clone, Debug, Default)]
-struct Part {
-    /// Its place among the open ones; `None` where it is drained.
-    place: Option<usize>,
-    taken: bool,
-    cursor: Option<KeyValue>,
-    /// How often it was found busy since it last was not, and until when it is left alone.
-    refusals: u32,
-    not_before: Option<Instant>,
-}
-
 #[derive(Debug)]
 struct State {
-    parts: Vec<Part>,
-    /// Those that are not drained, in any order: a search through all of them for each of them takes too long where they are
-    /// tens of thousands.
-    open: Vec<usize>,
+    parts: Parts,
     looking: bool,
     end: Option<End>,
     progress: Instant,
@@ -79,13 +63,7 @@ impl Sweep {
     pub(crate) fn new(parts: usize, patience: Duration, one_lock: bool) -> Self {
         Sweep {
             state: Mutex::new(State {
-                parts: (0..parts)
-                    .map(|at| Part {
-                        place: Some(at),
-                        ..Part::default()
-                    })
-                    .collect(),
-                open: (0..parts).collect(),
+                parts: Parts::new(parts),
                 looking: false,
                 end: None,
                 progress: Instant::now(),
@@ -96,66 +74,58 @@ impl Sweep {
         }
     }
 
-    /// Chooses what is next, the partition that the thread had before if that can be. Otherwise the search starts anywhere, so
-    /// that workers who arrive do not queue up for the same one.
+    /// Chooses what is next, the partition that the thread had before if that can be.
     pub(crate) fn next(&self, before: Option<usize>) -> Next {
         let mut state = self.state();
         if state.end.is_some() {
             return Next::End;
         }
         let now = Instant::now();
-        let is_free =
-            |part: &Part| part.place.is_some() && !part.taken && part.not_before.is_none_or(|at| at <= now);
-        let (behind, ahead) = state.open.split_at(fastrand::usize(..=state.open.len()));
-        let found = before
-            .into_iter()
-            .chain(ahead.iter().chain(behind).copied())
-            .find(|&at| is_free(&state.parts[at]));
-        if let Some(at) = found {
-            let part = &mut state.parts[at];
-            part.taken = true;
-            return Next::Batch(at, part.cursor.clone());
+        if let Some((at, cursor)) = state.parts.take(before, now) {
+            return Next::Batch(at, cursor);
         }
-        if state.looking || state.open().any(|part| part.taken) {
+        if state.looking || state.parts.open().any(|part| part.taken) {
             return Next::Wait(LONGEST_PAUSE);
         }
-        let Some(soonest) = state.open().filter_map(|part| part.not_before).min() else {
+        let Some(soonest) = state.parts.open().filter_map(|part| part.not_before).min() else {
             state.looking = true;
             return Next::Look;
         };
         if state.progress.elapsed() > self.patience {
-            let busy = state.open.len();
+            let busy = state.parts.open_count();
             self.finish(&mut state, End::Busy(busy));
             return Next::End;
         }
         Next::Wait(soonest.saturating_duration_since(now))
     }
 
-    pub(crate) fn went(&self, at: usize, went: Went) {
+    /// Takes note of a batch; `false` where the keys lead back to where they were, and would for ever.
+    pub(crate) fn went(&self, at: usize, went: Went) -> bool {
+        let mut is_onward = true;
         let mut state = self.state();
-        let part = &mut state.parts[at];
+        let part = state.parts.part(at);
         part.taken = false;
         match went {
             Went::On(cursor) => {
-                part.cursor = cursor;
+                is_onward = cursor.is_none_or(|key| part.trail.step(key));
                 part.not_before = None;
             }
             Went::Drained => {
                 part.not_before = None;
-                state.close(at);
+                state.parts.close(at);
             }
             Went::Busy => {
                 part.leave_alone();
                 let until = part.not_before;
                 if self.one_lock {
-                    let State { parts, open, .. } = &mut *state;
-                    open.iter().for_each(|&at| parts[at].not_before = until);
+                    state.parts.leave_all_alone(until);
                 }
             }
             Went::Ended => {}
         }
         drop(state);
         self.changed.notify_all();
+        is_onward
     }
 
     /// What the look over the whole table found: the partitions that have rows pending after all, such as rows that were
@@ -168,13 +138,19 @@ impl Sweep {
             return;
         }
         for &at in strays {
-            state.open_again(at);
+            state.parts.open_again(at);
         }
         if state.progress.elapsed() > self.patience {
-            let busy = state.open.len();
+            let busy = state.parts.open_count();
             self.finish(&mut state, End::Busy(busy));
         }
         drop(state);
+        self.changed.notify_all();
+    }
+
+    /// The thread that was to look has failed: another one is to.
+    pub(crate) fn gave_up_look(&self) {
+        self.state().looking = false;
         self.changed.notify_all();
     }
 
@@ -183,7 +159,7 @@ impl Sweep {
         let mut state = self.state();
         state.progress = Instant::now();
         if let Some(at) = at {
-            state.parts[at].refusals = 0;
+            state.parts.part(at).refusals = 0;
         }
     }
 
@@ -206,7 +182,7 @@ impl Sweep {
 
     pub(crate) fn drained(&self) -> usize {
         let state = self.state();
-        state.parts.len() - state.open.len()
+        state.parts.count() - state.parts.open_count()
     }
 
     fn finish(&self, state: &mut State, end: End) {
@@ -217,43 +193,4 @@ impl Sweep {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-impl State {
-    fn open(&self) -> impl Iterator<Item = &Part> {
-        self.open.iter().map(|&at| &self.parts[at])
-    }
-
-    fn close(&mut self, at: usize) {
-        let Some(place) = self.parts[at].place.take() else {
-            return;
-        };
-        self.open.swap_remove(place);
-        if let Some(&moved) = self.open.get(place) {
-            self.parts[moved].place = Some(place);
-        }
-    }
-
-    fn open_again(&mut self, at: usize) {
-        let Some(part) = self.parts.get_mut(at).filter(|part| part.place.is_none()) else {
-            return;
-        };
-        part.place = Some(self.open.len());
-        part.cursor = None;
-        part.leave_alone();
-        self.open.push(at);
-    }
-}
-
-impl Part {
-    fn leave_alone(&mut self) {
-        let pause = (FIRST_PAUSE * 2_u32.saturating_pow(self.refusals.min(10))).min(LONGEST_PAUSE);
-        self.not_before = Some(Instant::now() + jittered(pause));
-        self.refusals += 1;
-    }
-}
-
-/// A half to three halves of it, so that those who were refused together do not come back together.
-pub(crate) fn jittered(pause: Duration) -> Duration {
-    pause.mul_f64(0.5 + fastrand::f64())
 }

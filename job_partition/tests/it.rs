@@ -17,6 +17,8 @@ mod postgres {
     mod server;
     #[path = "suite/mod.rs"]
     mod suite;
+    #[path = "only/views.rs"]
+    mod views;
 
     const UUID: &str = "uuid";
     const KILL: Option<&str> = Some("SELECT pg_terminate_backend(ID)");
@@ -61,6 +63,8 @@ mod mysql {
     mod server;
     #[path = "suite/mod.rs"]
     mod suite;
+    #[path = "only/views.rs"]
+    mod views;
 
     const UUID: &str = "BINARY(16)";
     const KILL: Option<&str> = Some("KILL ID");
@@ -93,6 +97,8 @@ mod sqlite {
     use job_partition::Key;
     use job_test::sqlite::{Conn, Db};
     use std::time::Duration;
+    #[path = "only/sqlite.rs"]
+    mod only;
     #[path = "suite/mod.rs"]
     mod suite;
 

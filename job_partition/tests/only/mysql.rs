@@ -1,5 +1,7 @@
 use super::Db;
-use super::suite::items::{assert_complete, assert_each_done_once, items, mark, partition, pending};
+use super::suite::items::{
+    assert_circle, assert_complete, assert_each_done_once, insert, items, mark, partition, pending,
+};
 use diesel::connection::SimpleConnection;
 use job_partition::{Key, Outcome, PartitionError};
 use std::sync::Barrier;
@@ -71,24 +73,49 @@ fn a_deadlock_that_the_closure_swallows_is_a_failure_of_its_rows() {
     assert_eq!(pending(&db), 0, "what came after the deadlock is committed");
 }
 
+/// They are sent in binary, or are compared in one way and sorted in another.
 #[test]
-fn a_number_or_a_date_is_no_text() {
-    for kind in ["BIGINT", "DATE", "DOUBLE", "TINYINT UNSIGNED"] {
+fn a_column_of_a_type_that_is_no_such_key_is_refused_and_what_is_one_is_named() {
+    for (key, kind, accepted) in [
+        (Key::Text, "BIGINT", "CHAR, VARCHAR"),
+        (Key::Text, "DATE", "CHAR, VARCHAR"),
+        (Key::Text, "DOUBLE", "CHAR, VARCHAR"),
+        (Key::Text, "TINYINT UNSIGNED", "CHAR, VARCHAR"),
+        (Key::Text, "ENUM('b', 'a')", "CHAR, VARCHAR"),
+        (Key::Text, "SET('b', 'a')", "CHAR, VARCHAR"),
+        (Key::Text, "BIT(8)", "CHAR, VARCHAR"),
+        (Key::Integer, "ENUM('2', '1')", "TINYINT to BIGINT"),
+        (Key::Integer, "SET('2', '1')", "TINYINT to BIGINT"),
+        (Key::Integer, "BIT(8)", "TINYINT to BIGINT"),
+        (Key::Integer, "VARCHAR(9)", "TINYINT to BIGINT"),
+        (Key::Integer, "DOUBLE", "TINYINT to BIGINT"),
+        (Key::Uuid, "CHAR(36)", "BINARY(16)"),
+        (Key::Uuid, "BIT(8)", "BINARY(16)"),
+    ] {
         let db = Db::empty();
         db.execute(&format!(
             "CREATE TABLE items (id {kind} PRIMARY KEY, name VARCHAR(60), done INT)"
         ));
-        let error = partition(Key::Text).run(&db.manager(), mark).unwrap_err();
-        let expected = Key::Text;
+        let error = partition(key).run(&db.manager(), mark).unwrap_err();
         assert!(
-            matches!(&error, PartitionError::WrongKey { expected: said, .. } if *said == expected),
-            "{error}"
+            matches!(&error, PartitionError::WrongKey { key: name, expected, .. } if name == "id" && *expected == key),
+            "{kind}: {error}"
         );
-        assert!(
-            error.to_string().contains("say with key() what the column holds"),
-            "{error}"
-        );
+        let error = error.to_string();
+        let said = format!("what Key::{key:?} stands for, which is {accepted}");
+        assert!(error.contains(&said), "{error}");
     }
+}
+
+/// Keys that a connection reads with a loss are equal, and greater than what they are read as.
+#[test]
+fn keys_that_lead_in_a_circle_are_an_error_and_not_a_loop() {
+    let db = items(Key::Text, 0);
+    let letters = ('\u{4e00}'..).take(40);
+    insert(&db, letters.map(|letter| format!("'{letter}'")));
+    assert_circle(&db, |conn| {
+        conn.batch_execute("SET character_set_results = latin1")
+    });
 }
 
 #[test]
@@ -98,4 +125,57 @@ fn bytes_that_are_no_text_are_a_wrong_key() {
     db.execute("INSERT INTO items VALUES (x'ff00', 'item', 0)");
     let error = partition(Key::Text).run(&db.manager(), mark).unwrap_err();
     assert!(matches!(error, PartitionError::WrongKey { .. }), "{error}");
+}
+
+#[test]
+fn a_view_whose_rows_would_not_be_locked_is_refused() {
+    let db = items(Key::Integer, 10);
+    for view in [
+        "CREATE ALGORITHM = TEMPTABLE VIEW copies AS SELECT * FROM items",
+        "CREATE VIEW copies AS SELECT DISTINCT * FROM items",
+        "CREATE VIEW copies AS SELECT * FROM items UNION ALL SELECT * FROM items",
+    ] {
+        db.execute(view);
+        let error = job_partition::Partition::of("copies")
+            .key_is_unique()
+            .pending("done = 0")
+            .columns("CAST(id AS char(9)) AS literal, name")
+            .run(&db.manager(), mark)
+            .unwrap_err();
+        assert!(
+            matches!(&error, PartitionError::NoRowLocks(view) if view == "copies"),
+            "{error}"
+        );
+        assert_eq!(pending(&db), 10);
+        db.execute("DROP VIEW copies");
+    }
+}
+
+#[test]
+fn types_of_mariadb_that_are_compared_as_they_are_read_are_texts() {
+    for (key_type, value) in [
+        ("UUID", "INSERT(INSERT(MD5(seq), 13, 1, '4'), 17, 1, '8')"),
+        ("INET6", "CONCAT('fe80::', HEX(seq * 397))"),
+        ("INET4", "CONCAT('10.', seq, '.', 200 - seq, '.1')"),
+    ] {
+        let db = Db::empty();
+        let table = format!(
+            "CREATE TABLE items (id {key_type} PRIMARY KEY, name VARCHAR(60), done INT NOT NULL DEFAULT 0)"
+        );
+        // MySQL has none of them, and versions of MariaDB lack some.
+        if db.connect().batch_execute(&table).is_err() {
+            continue;
+        }
+        db.execute(&format!(
+            "CREATE TABLE audit (item {key_type} NOT NULL, worker VARCHAR(60) NOT NULL);
+             INSERT INTO items (id, name) SELECT {value}, 'item' FROM seq_1_to_150"
+        ));
+        let report = partition(Key::Text)
+            .batch(10)
+            .partitions(8)
+            .run(&db.manager(), mark)
+            .unwrap();
+        assert_complete(&report, 150);
+        assert_each_done_once(&db, 150);
+    }
 }

@@ -1,5 +1,6 @@
 use super::suite::items::{
-    assert_complete, assert_each_done_once, has, insert, items, key, make_tables, mark, partition,
+    assert_circle, assert_complete, assert_each_done_once, has, insert, items, key, make_tables, mark,
+    partition,
 };
 use super::{Conn, Db};
 use diesel::connection::{CacheSize, SimpleConnection};
@@ -153,4 +154,69 @@ fn a_key_of_another_kind_is_known_by_its_type() {
             "{error}"
         );
     }
+}
+
+/// Keys that a connection reads with a loss are equal, and greater than what they are read as.
+#[test]
+fn keys_that_lead_in_a_circle_are_an_error_and_not_a_loop() {
+    let db = items(Key::Text, 0);
+    db.execute(
+        "ALTER TABLE items ALTER id TYPE double precision USING 0;
+         INSERT INTO items (id, name) SELECT 1 + n * 1e-15, 'item' FROM generate_series(1, 40) n",
+    );
+    assert_circle(&db, |conn| conn.batch_execute("SET extra_float_digits = 0"));
+}
+
+#[test]
+fn an_index_over_some_rows_or_of_a_parent_makes_no_key_unique() {
+    for tables in [
+        "CREATE TABLE items (id BIGINT NOT NULL, done INT); CREATE UNIQUE INDEX ON items (id) WHERE done = 1",
+        "CREATE TABLE items (id BIGINT NOT NULL, done INT); CREATE UNIQUE INDEX ON items (abs(id))",
+        "CREATE TABLE items (id BIGINT PRIMARY KEY, done INT); CREATE TABLE more () INHERITS (items)",
+        "CREATE TABLE items (id BIGINT, day DATE, done INT, PRIMARY KEY (day, id)) PARTITION BY RANGE (day)",
+        "CREATE TABLE others (id BIGINT PRIMARY KEY, done INT); CREATE VIEW items AS SELECT * FROM others",
+    ] {
+        let db = Db::empty();
+        db.execute(tables);
+        let error = partition(Key::Integer).run(&db.manager(), mark).unwrap_err();
+        assert!(matches!(error, PartitionError::NotUnique { .. }), "{error}");
+    }
+    let db = Db::empty();
+    db.execute(
+        "CREATE TABLE items (id BIGINT PRIMARY KEY, name TEXT, done INT) PARTITION BY RANGE (id);
+         CREATE TABLE low PARTITION OF items FOR VALUES FROM (0) TO (100)",
+    );
+    assert_complete(&partition(Key::Integer).run(&db.manager(), mark).unwrap(), 0);
+}
+
+#[test]
+fn a_view_whose_rows_cannot_be_locked_is_an_error() {
+    let db = items(Key::Integer, 10);
+    db.execute("CREATE VIEW copies AS SELECT DISTINCT * FROM items");
+    let error = Partition::of("copies")
+        .key_is_unique()
+        .pending("done = 0")
+        .columns("CAST(id AS text) AS literal, name")
+        .run(&db.manager(), mark)
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("is not allowed with DISTINCT"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_index_of_another_collation_makes_no_key_unique_whose_collation_takes_texts_for_equal() {
+    let db = Db::empty();
+    db.execute(
+        "CREATE COLLATION any_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+         CREATE TABLE items (id TEXT COLLATE any_case NOT NULL, name TEXT, done INT NOT NULL DEFAULT 0);
+         CREATE UNIQUE INDEX bytes ON items (id COLLATE \"C\");
+         INSERT INTO items (id, name) VALUES ('a', 'item'), ('b', 'item')",
+    );
+    db.execute("CREATE TABLE audit (item TEXT NOT NULL, worker TEXT NOT NULL)");
+    let error = partition(Key::Text).run(&db.manager(), mark).unwrap_err();
+    assert!(matches!(error, PartitionError::NotUnique { .. }), "{error}");
+    db.execute("CREATE UNIQUE INDEX own ON items (id)");
+    assert_complete(&partition(Key::Text).run(&db.manager(), mark).unwrap(), 2);
 }

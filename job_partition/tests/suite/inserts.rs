@@ -1,8 +1,11 @@
-//! Rows that come while a run goes on.
+//! Rows that come and go while a run goes on.
 
-use super::items::{ALL, assert_complete, assert_each_done_once, insert, items, key, mark, partition};
-use super::{Db, uuid};
-use job_partition::Key;
+use super::items::{
+    ALL, Item, assert_complete, assert_each_done_once, has, insert, items, key, mark, partition,
+};
+use super::{Conn, Db, uuid};
+use diesel::connection::SimpleConnection;
+use job_partition::{Key, Outcome};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -65,4 +68,75 @@ fn rows_that_are_inserted_after_the_end_are_a_later_runs() {
     insert(&db, ["-2000", "5000"].map(str::to_owned));
     assert_complete(&partition(Key::Integer).run(&db.manager(), mark).unwrap(), 2);
     assert_each_done_once(&db, 52);
+}
+
+/// Does items as those of a queue: what is done is gone.
+fn take(batch: &[Item], conn: &mut Conn) -> anyhow::Result<()> {
+    mark(batch, conn)?;
+    Ok(conn.batch_execute("DELETE FROM items WHERE done = 1")?)
+}
+
+#[test]
+fn of_a_queue_each_row_that_nobody_takes_away_is_done_once() {
+    for (cover, kind) in ALL {
+        let db = Arc::new(items(kind, 200));
+        let (at, calls) = (Arc::clone(&db), AtomicUsize::new(0));
+        let others = move || {
+            let number = calls.fetch_add(1, Ordering::SeqCst);
+            if number % 3 == 1 && number < 12 {
+                insert(&at, late_keys(kind, number as u64 + 300));
+                // One that is there, and one that is not, is taken away by others.
+                at.execute(&format!(
+                    "DELETE FROM items WHERE id IN ({}, {})",
+                    key(kind, 199 - number as u64),
+                    key(kind, 900)
+                ));
+            }
+            None
+        };
+        let report = partition(kind)
+            .cover(cover)
+            .partitions(5)
+            .batch(10)
+            .throttle(others)
+            .run(&db.manager(), take)
+            .unwrap();
+        assert!(report.is_complete(), "{report}");
+        assert!((208..=212).contains(&report.rows), "{report}");
+        let count = |what: &str| db.count(&format!("SELECT count({what}) FROM audit")) as u64;
+        assert_eq!((count("*"), count("DISTINCT item")), (report.rows, report.rows));
+        assert_eq!(db.count("SELECT count(*) FROM items"), 0);
+    }
+}
+
+/// Keys that are used again, as SQLite does without AUTOINCREMENT, are those of the rows that had them.
+#[test]
+fn a_row_that_comes_with_the_key_of_one_that_failed_is_a_later_runs() {
+    let db = Arc::new(items(Key::Integer, 30));
+    let other = Arc::clone(&db);
+    let is_replaced = AtomicUsize::new(0);
+    let report = partition(Key::Integer)
+        .batch(10)
+        .partitions(1)
+        .throttle(move || {
+            // The last batch is done; the row that failed is still there.
+            if other.count("SELECT count(*) FROM items") == 1
+                && is_replaced.fetch_add(1, Ordering::SeqCst) == 0
+            {
+                other.execute("DELETE FROM items; INSERT INTO items (id, name) VALUES (-95, 'new')");
+            }
+            None
+        })
+        .run(&db.manager(), |batch: &[Item], conn: &mut Conn| {
+            anyhow::ensure!(!has(batch, -95), "poison");
+            take(batch, conn)
+        })
+        .unwrap();
+    assert_eq!(
+        report.outcome,
+        Outcome::Incomplete { busy: 0, failed: 1 },
+        "{report}"
+    );
+    assert_eq!(db.count("SELECT count(*) FROM items WHERE name = 'new'"), 1);
+    assert_complete(&partition(Key::Integer).run(&db.manager(), take).unwrap(), 1);
 }

@@ -3,9 +3,10 @@
 
 use super::{Conn, Db, KILL, SESSION, UUID, literal, uuid};
 use diesel::connection::SimpleConnection;
+use diesel::r2d2::{ConnectionManager, Error, ManageConnection};
 use diesel::sql_types::{BigInt, Text};
 use diesel::{QueryResult, QueryableByName, RunQueryDsl};
-use job_partition::{Cover, Key, Outcome, Partition, Report};
+use job_partition::{Cover, Key, Outcome, Partition, PartitionError, Report};
 
 pub(crate) const ALL: [(Cover, Key); 6] = [
     (Cover::Range, Key::Integer),
@@ -146,4 +147,57 @@ pub(crate) fn assert_done_at_most_once(db: &Db) {
 pub(crate) fn assert_complete(report: &Report, count: u64) {
     assert_eq!(report.outcome, Outcome::Complete { rows: count }, "{report}");
     assert_eq!(report.rows, count);
+}
+
+/// Connections that something is done with before they are used, such as a setting made.
+pub(crate) struct Prepared<F>(pub(crate) ConnectionManager<Conn>, pub(crate) F);
+
+impl<F> ManageConnection for Prepared<F>
+where
+    F: Fn(&mut Conn) -> QueryResult<()> + Send + Sync + 'static,
+{
+    type Connection = Conn;
+    type Error = Error;
+
+    fn connect(&self) -> Result<Conn, Error> {
+        let mut conn = self.0.connect()?;
+        (self.1)(&mut conn).map_err(Error::QueryError)?;
+        Ok(conn)
+    }
+
+    fn is_valid(&self, conn: &mut Conn) -> Result<(), Error> {
+        self.0.is_valid(conn)
+    }
+
+    fn has_broken(&self, conn: &mut Conn) -> bool {
+        self.0.has_broken(conn)
+    }
+}
+
+/// Of a table whose connections lose what tells its keys apart.
+#[track_caller]
+pub(crate) fn assert_circle<F>(db: &Db, prepare: F)
+where
+    F: Fn(&mut Conn) -> QueryResult<()> + Clone + Send + Sync + 'static,
+{
+    for cover in [Cover::Range, Cover::Modulo] {
+        // All rows fail, so that they are met again.
+        let error = partition(Key::Text)
+            .cover(cover)
+            .key_is_unique()
+            .partitions(1)
+            .batch(2)
+            .run(&Prepared(db.manager(), prepare.clone()), |_: &[Item], _| {
+                anyhow::bail!("poison")
+            })
+            .unwrap_err();
+        assert!(
+            matches!(&error, PartitionError::Circle { key, .. } if key == "id"),
+            "{error}"
+        );
+        assert!(
+            error.to_string().contains("the key \"id\" of table \"items\""),
+            "{error}"
+        );
+    }
 }

@@ -4,6 +4,7 @@ use super::{
 };
 
 mod completion; // is proved
+mod connections; // that are refused
 mod control; // pause, stop, throttle, progress
 mod ends; // of transactions, behind the run's back
 mod failures; // poison rows, panics
@@ -16,3 +17,4 @@ mod many; // partitions
 mod options; // what cannot be
 mod processes; // several, and ones that are killed
 mod refusals; // by the database, of one row again and again
+mod unique; // keys

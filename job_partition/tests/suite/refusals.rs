@@ -116,15 +116,7 @@ fn nothing_is_begun_while_it_is_paused_in_the_middle_of_halving() {
 
 #[test]
 fn the_throttle_is_asked_before_each_half_and_each_try() {
-    for error in [
-        || anyhow::anyhow!("poison"),
-        || {
-            anyhow::Error::from(diesel::result::Error::DatabaseError(
-                diesel::result::DatabaseErrorKind::SerializationFailure,
-                Box::new("never".to_owned()),
-            ))
-        },
-    ] {
+    for error in [|| anyhow::anyhow!("poison"), refusal] {
         let db = items(Key::Integer, 4);
         let asked = std::sync::Arc::new(Mutex::new(0));
         let (throttle, calls) = (asked.clone(), AtomicUsize::new(0));
@@ -147,4 +139,72 @@ fn the_throttle_is_asked_before_each_half_and_each_try() {
             "{report}"
         );
     }
+}
+
+/// What any database says that another try may heal.
+fn refusal() -> anyhow::Error {
+    anyhow::Error::from(diesel::result::Error::DatabaseError(
+        diesel::result::DatabaseErrorKind::SerializationFailure,
+        Box::new("refused".to_owned()),
+    ))
+}
+
+/// The pauses between tries grow: all of them at each level of the halving would take seconds for one row.
+#[test]
+fn a_row_that_is_refused_for_ever_has_all_tries_as_a_batch_and_alone_and_few_between() {
+    let db = items(Key::Integer, 64);
+    let sizes = Mutex::new(Vec::new());
+    let report = partition(Key::Integer)
+        .partitions(1)
+        .run(&db.manager(), |batch: &[Item], conn: &mut Conn| {
+            mark(batch, conn)?;
+            if has(batch, -77) {
+                sizes.lock().unwrap().push(batch.len());
+                return Err(refusal());
+            }
+            Ok(())
+        })
+        .unwrap();
+    assert_one_failed(&report, -77);
+    assert_eq!((report.rows, pending(&db)), (63, 1));
+    let sizes = sizes.into_inner().unwrap();
+    let tries = |rows| sizes.iter().filter(|size| **size == rows).count();
+    assert_eq!([64, 32, 16, 8, 4, 2, 1].map(tries), [9, 3, 3, 3, 3, 3, 9]);
+    assert_done_at_most_once(&db);
+}
+
+#[test]
+fn a_row_that_another_try_heals_is_done_also_after_halving() {
+    let db = items(Key::Integer, 8);
+    let alone = AtomicUsize::new(0);
+    let report = partition(Key::Integer)
+        .partitions(1)
+        .run(&db.manager(), |batch: &[Item], conn: &mut Conn| {
+            mark(batch, conn)?;
+            let is_refused = has(batch, -97) && (batch.len() > 1 || alone.fetch_add(1, Ordering::SeqCst) < 8);
+            if is_refused { Err(refusal()) } else { Ok(()) }
+        })
+        .unwrap();
+    super::items::assert_complete(&report, 8);
+    super::items::assert_each_done_once(&db, 8);
+}
+
+/// A half may be refused for another reason than the whole was.
+#[test]
+fn a_half_of_a_batch_that_failed_by_itself_has_all_tries() {
+    let db = items(Key::Integer, 8);
+    let halves = AtomicUsize::new(0);
+    let report = partition(Key::Integer)
+        .partitions(1)
+        .run(&db.manager(), |batch: &[Item], conn: &mut Conn| {
+            mark(batch, conn)?;
+            anyhow::ensure!(batch.len() < 8, "too many at once");
+            if has(batch, -97) && halves.fetch_add(1, Ordering::SeqCst) < 8 {
+                return Err(refusal());
+            }
+            Ok(())
+        })
+        .unwrap();
+    super::items::assert_complete(&report, 8);
+    assert_eq!((report.batches, report.retries), (2, 8), "{report}");
 }
