@@ -9,7 +9,8 @@ type Key = (String, String, String);
 /// All figures of a run.
 #[derive(Debug, Default)]
 pub struct Figures {
-    values: BTreeMap<Key, Vec<f64>>,
+    /// By round: one in which a contender failed has none.
+    values: BTreeMap<Key, BTreeMap<usize, f64>>,
     /// What is to be said about a contender: its version and setting, or why it is absent.
     pub notes: BTreeMap<String, String>,
 }
@@ -20,43 +21,45 @@ struct Entry<'a> {
     contender: &'a str,
     metric: &'a str,
     median: f64,
-    rounds: &'a [f64],
+    rounds: Vec<f64>,
 }
 
 impl Figures {
     /// Adds a round's value.
-    pub fn note(&mut self, scenario: &str, contender: &str, metric: &str, value: f64) {
+    pub fn note(&mut self, round: usize, scenario: &str, contender: &str, metric: &str, value: f64) {
         self.values
             .entry((scenario.to_owned(), contender.to_owned(), metric.to_owned()))
             .or_default()
-            .push(value);
+            .insert(round, value);
     }
 
-    /// The values of all rounds.
-    pub fn rounds(&self, scenario: &str, contender: &str, metric: &str) -> &[f64] {
-        self.values
-            .get(&(scenario.to_owned(), contender.to_owned(), metric.to_owned()))
-            .map_or(&[], Vec::as_slice)
-    }
-
-    /// The present round's value.
-    pub fn latest(&self, scenario: &str, contender: &str, metric: &str) -> Option<f64> {
-        self.rounds(scenario, contender, metric).last().copied()
+    /// A round's value.
+    pub fn of_round(&self, round: usize, scenario: &str, contender: &str, metric: &str) -> Option<f64> {
+        self.rounds((scenario, contender, metric))?.get(&round).copied()
     }
 
     /// The median of the rounds.
     pub fn median(&self, scenario: &str, contender: &str, metric: &str) -> Option<f64> {
-        median(self.rounds(scenario, contender, metric))
+        let rounds = self.rounds((scenario, contender, metric))?;
+        median(&rounds.values().copied().collect::<Vec<_>>())
+    }
+
+    fn rounds(&self, (scenario, contender, metric): (&str, &str, &str)) -> Option<&BTreeMap<usize, f64>> {
+        self.values
+            .get(&(scenario.to_owned(), contender.to_owned(), metric.to_owned()))
     }
 
     /// The median of the rounds' ratios of one figure to another.
     pub fn ratio(&self, above: (&str, &str, &str), below: (&str, &str, &str)) -> Option<f64> {
-        let (above, below) = (
-            self.rounds(above.0, above.1, above.2),
-            self.rounds(below.0, below.1, below.2),
-        );
-        let ratios: Vec<f64> = above.iter().zip(below).map(|(a, b)| a / b).collect();
-        median(&ratios)
+        let below = self.rounds(below)?;
+        let of_round = |(round, above): (&usize, &f64)| Some(above / below.get(round)?);
+        median(
+            &self
+                .rounds(above)?
+                .iter()
+                .filter_map(of_round)
+                .collect::<Vec<_>>(),
+        )
     }
 
     /// The contenders that have a figure in a scenario.
@@ -76,12 +79,15 @@ impl Figures {
         let entries: Vec<Entry<'_>> = self
             .values
             .iter()
-            .map(|((scenario, contender, metric), rounds)| Entry {
-                scenario,
-                contender,
-                metric,
-                median: median(rounds).unwrap_or(f64::NAN),
-                rounds,
+            .map(|((scenario, contender, metric), rounds)| {
+                let rounds: Vec<f64> = rounds.values().copied().collect();
+                Entry {
+                    scenario,
+                    contender,
+                    metric,
+                    median: median(&rounds).unwrap_or(f64::NAN),
+                    rounds,
+                }
             })
             .collect();
         serde_json::to_value(entries).unwrap_or_default()
@@ -127,10 +133,13 @@ mod tests {
     #[test]
     fn a_ratio_is_taken_within_its_round() {
         let mut figures = Figures::default();
-        for (a, b) in [(1.0, 2.0), (10.0, 10.0), (3.0, 1.0)] {
-            figures.note("s", "a", "m", a);
-            figures.note("s", "b", "m", b);
+        for (round, a, b) in [(1, 1.0, 2.0), (3, 10.0, 10.0), (4, 3.0, 1.0)] {
+            figures.note(round, "s", "a", "m", a);
+            figures.note(round, "s", "b", "m", b);
         }
+        // One of them failed in the second round.
+        figures.note(2, "s", "a", "m", 100.0);
         assert_eq!(figures.ratio(("s", "a", "m"), ("s", "b", "m")), Some(1.0));
+        assert_eq!(figures.of_round(2, "s", "b", "m"), None);
     }
 }

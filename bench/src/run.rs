@@ -23,16 +23,27 @@ pub struct Bench {
 
 impl Bench {
     /// Who is measured in this round: in the short form, the peers take part in the first round only.
-    pub fn present(&self) -> Vec<&'static Contender> {
+    fn present(&self) -> Vec<&'static Contender> {
         let all = self.contenders.iter().copied();
         all.filter(|contender| contender.made == Made::Here || self.round == 1 || !self.options.check)
             .collect()
     }
 
+    /// Measures one contender after the other. A peer that fails has no figure in this round; where Gatun fails, the run ends.
+    pub fn each(&mut self, mut one: impl FnMut(&mut Bench, &'static Contender) -> Result<()>) -> Result<()> {
+        for contender in self.present() {
+            match one(self, contender) {
+                Err(error) if contender.made != Made::Here => eprintln!("  {}: {error:#}", contender.name),
+                measured => measured?,
+            }
+        }
+        Ok(())
+    }
+
     /// Notes a figure and shows it.
     pub fn note(&mut self, scenario: &str, contender: &str, metric: &str, value: f64) {
         println!("  {scenario:<14} {contender:<34} {metric:<22} {value:>12.2}");
-        self.figures.note(scenario, contender, metric, value);
+        self.figures.note(self.round, scenario, contender, metric, value);
     }
 }
 

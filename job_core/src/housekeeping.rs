@@ -183,7 +183,19 @@ fn delete_finished<C: JobConnection>(conn: &mut C, ids: &[i64]) -> Result<usize,
     let mut delete = |ids: &[i64]| again::write_transaction(conn, |conn| C::Db::delete_finished(conn, ids));
     match delete(ids) {
         Err(error) if C::Db::fault(&error) == Fault::Other && ids.len() > 1 => {
-            Ok(ids.iter().filter_map(|&id| delete(&[id]).ok()).sum())
+            let (mut deleted, mut kept) = (0, 0);
+            for &id in ids {
+                match delete(&[id]) {
+                    Ok(number) => deleted += number,
+                    Err(error) if C::Db::fault(&error) == Fault::Other => kept += 1,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            log::warn!(
+                "gatun: {kept} of {} old jobs cannot be pruned: {error}",
+                ids.len()
+            );
+            Ok(deleted)
         }
         deleted => Ok(deleted?),
     }

@@ -6,8 +6,6 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-pub(crate) use crate::verbs::blocking::wake::wake;
-
 /// A notification takes a lock of the whole database at commit, so a process sends one in this time at most.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -34,6 +32,13 @@ pub(crate) fn due() -> bool {
         && LAST
             .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
             .is_ok()
+}
+
+/// Wakes the workers after something was recorded, for which a hint that fails has no consequence.
+pub(crate) fn wake<C: JobConnection>(conn: &mut C) {
+    if let Err(error) = crate::verbs::blocking::wake::wake(conn) {
+        log::debug!("gatun: could not notify: {error}");
+    }
 }
 
 /// Begins to listen on this connection; `false` where the database, the connection or the features of this build cannot.

@@ -103,7 +103,7 @@ fn take_all<'a, C: LockConnection>(
     let mut tokens = Tokens::default();
     for &name in &options.names {
         let attempt = if in_queue::<C>(options) {
-            take_in_queue(conn, name, owner, &mut tokens.mark)
+            take_in_queue(conn, name, owner, &mut tokens)
         } else {
             take_row(conn, name, owner, Some(Duration::ZERO))
         };
@@ -124,11 +124,11 @@ fn take_in_queue<C: LockConnection>(
     conn: &mut C,
     name: &str,
     owner: &str,
-    mark: &mut Option<i64>,
+    tokens: &mut Tokens<'_>,
 ) -> QueryResult<Attempt> {
-    Ok(match C::Db::take(conn, name, owner)? {
+    Ok(match C::Db::take(conn, name, owner, tokens.tokens.is_empty())? {
         Some(taken) => {
-            *mark = taken.mark;
+            tokens.mark = taken.mark;
             Attempt::Token(taken.token)
         }
         None if C::Db::exists(conn, name)? => Attempt::Leased,

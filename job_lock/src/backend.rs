@@ -88,9 +88,9 @@ pub trait LockBackend: Database + LeaseBackend + SlotBackend {
     }
 
     /// Takes the row by writing the next token, and waits in the database's queue for it. `None`: there is no row, or it
-    /// is under a lease.
+    /// is under a lease. The first lock of a transaction may find it at another level, and begin it anew.
     #[doc(hidden)]
-    fn take<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Option<Taken>>
+    fn take<C>(conn: &mut C, name: &str, owner: &str, _is_first: bool) -> QueryResult<Option<Taken>>
     where
         C: LoadConnection<Backend = Self>,
     {

@@ -34,7 +34,7 @@
 //! | one run of minutes or hours, such as an import | [`Lock::lease`] | until it ends, or one `ttl` after its process died | two connections, a thread |
 //! | a duty that some process must always have, such as a scheduler | [`Leader`] | for a term; another follows | the same, in each candidate one connection |
 //! | a fixed number of workers that divide the work by number | [`Slot`] | as long as its session | a connection and a thread for each worker |
-//! | all rows of a big table, by workers that come and go | `Partition` of the crate `job_worker` | for one batch | a connection for each worker |
+//! | all rows of a big table, by workers that come and go | `Partition` of the crate `job_partition` | for one batch | a connection for each worker |
 //! | work that must be done even if this process dies now | a job of the crate `job_core` | – | a worker |
 //!
 //! Where work fits into a transaction, take [`Lock::synchronize`]: it is the only one of these that cannot be lost without
@@ -96,7 +96,7 @@
 //! - Locks of different names do not exclude each other (but for SQLite), and one who does not ask for the lock is not kept
 //!   from anything.
 //! - There is no fairness beyond the database's own queue, which [`Wait::AtMost`] and SQLite do not have. On PostgreSQL it is
-//!   first come, first served.
+//!   first come, first served, but for those who [`join`](LockOptions::join).
 //! - In PostgreSQL `now()` is the start of the transaction, which is before the wait for the lock.
 //! - The binary must unwind on panics; with `panic = "abort"` the dying session is what rolls back.
 //!
@@ -137,9 +137,9 @@
 //! A lease has a thread that renews it, and a leader a second one that watches the first. A slot has one that asks
 //! whether its session still has it, or on SQLite, where it is a lease, renews it. Each ends with what it attends to; only
 //! where its connection hangs, it is left to end when that does, since nothing can end a thread from outside. Where no
-//! thread can be started, the closure does not run, and a slot is not claimed. Nothing sleeps but who waits for a lock that
-//! has no queue: [`Wait::AtMost`], a lease, and everything on SQLite. It sleeps some milliseconds between two looks, with
-//! jitter and no transaction open.
+//! thread can be started, the closure does not run, and a slot is not claimed. Who waits for a
+//! lock that has no queue ([`Wait::AtMost`], a lease, everything on SQLite) sleeps some milliseconds between two looks, with
+//! jitter; nothing sleeps with a transaction open.
 //!
 //! # Where the ideas come from
 //!

@@ -62,7 +62,7 @@ impl LockBackend for Mysql {
         C::TransactionManager::begin_transaction(conn)
     }
 
-    fn take<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Option<Taken>>
+    fn take<C>(conn: &mut C, name: &str, owner: &str, _is_first: bool) -> QueryResult<Option<Taken>>
     where
         C: LoadConnection<Backend = Self>,
     {

@@ -4,7 +4,9 @@ mod slot;
 
 use crate::LockRow;
 use crate::backend::{Clash, LockBackend, RowLock, Taken};
-use diesel::connection::{LoadConnection, TransactionManager};
+use diesel::connection::{
+    LoadConnection, TransactionDepthChange, TransactionManager, TransactionManagerStatus,
+};
 use diesel::pg::Pg;
 use diesel::prelude::*;
 use diesel::result::{DatabaseErrorKind, Error};
@@ -81,28 +83,29 @@ impl LockBackend for Pg {
         C::TransactionManager::begin_transaction(conn)
     }
 
-    fn take<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Option<Taken>>
+    fn take<C>(conn: &mut C, name: &str, owner: &str, is_first: bool) -> QueryResult<Option<Taken>>
     where
         C: LoadConnection<Backend = Self>,
     {
-        let row: QueryResult<Option<(i64, i64, bool)>> = Take {
-            name,
-            owner,
-            place: job_db::fnv1a(name.bytes()) as i64,
+        let place = job_db::fnv1a(name.bytes()) as i64;
+        let take = |conn: &mut C| -> QueryResult<Option<(i64, i64, bool)>> {
+            Take { name, owner, place }.get_result(conn).optional()
+        };
+        let mut row = take(conn);
+        let is_at_another_level = match &row {
+            Ok(Some((_, _, is_read_committed))) => !is_read_committed,
+            Ok(None) => false,
+            Err(error) => matches!(Self::clash(error), Some(Clash::Stale)),
+        };
+        if is_first && is_at_another_level {
+            roll_back_to(conn, 0);
+            Self::begin(conn)?;
+            row = take(conn);
         }
-        .get_result(conn)
-        .optional();
-        match row {
-            Ok(Some((token, transaction, true))) => Ok(Some(Taken {
-                token,
-                mark: Some(transaction),
-            })),
-            Ok(None) => Ok(None),
-            // At another level, which only the first lock of a transaction can find.
-            Ok(Some((_, _, false))) => take_again(conn, name, owner),
-            Err(error) if matches!(Self::clash(&error), Some(Clash::Stale)) => take_again(conn, name, owner),
-            Err(error) => Err(error),
-        }
+        Ok(row?.map(|(token, transaction, _)| Taken {
+            token,
+            mark: Some(transaction),
+        }))
     }
 
     fn commit_if<C>(conn: &mut C, mark: i64) -> QueryResult<bool>
@@ -113,9 +116,17 @@ impl LockBackend for Pg {
         // After an error at COMMIT no transaction is open.
         let result = conn.batch_execute(&format!("SELECT 1 / (txid_current() = {mark})::int; COMMIT"));
         match result {
-            Ok(()) => Ok(true),
-            Err(error) if Self::fault(&error) == Fault::Disconnected => Err(error),
-            Err(error) if transaction_depth(conn) == 0 => Err(error),
+            Ok(()) => {
+                // A connection of Diesel's sees it by itself; one that is wrapped may not.
+                if transaction_depth(conn) > 0
+                    && let TransactionManagerStatus::Valid(status) =
+                        C::TransactionManager::transaction_manager_status_mut(conn)
+                {
+                    status.change_transaction_depth(TransactionDepthChange::DecreaseDepth)?;
+                }
+                Ok(true)
+            }
+            Err(error) if transaction_depth(conn) == 0 || !tells_of_end(&error) => Err(error),
             Err(_) => Ok(false),
         }
     }
@@ -206,13 +217,10 @@ impl LockBackend for Pg {
     }
 }
 
-fn take_again<C>(conn: &mut C, name: &str, owner: &str) -> QueryResult<Option<Taken>>
-where
-    C: LoadConnection<Backend = Pg>,
-{
-    roll_back_to(conn, 0);
-    Pg::begin(conn)?;
-    Ok(Pg::advance(conn, name, owner)?.map(|token| Taken { token, mark: None }))
+/// Whether the question about the transaction was answered by an error: it is another one, or has failed. Else nobody knows,
+/// since the session was lost or the question was cancelled.
+fn tells_of_end(error: &Error) -> bool {
+    Pg::fault(error) == Fault::Other && !error.to_string().contains("user request")
 }
 
 #[cfg(test)]

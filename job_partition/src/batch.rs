@@ -191,12 +191,14 @@ where
             left: Left::Writes,
         });
     }
-    let ours: HashSet<&KeyValue> = keys.iter().collect();
     let mut left = Vec::new();
-    for row in found {
-        let key = plan.table.parse(&row.key)?;
-        if ours.contains(&key) {
-            left.push(key);
+    if !found.is_empty() {
+        let ours: HashSet<&KeyValue> = keys.iter().collect();
+        for row in found {
+            let key = plan.table.parse(&row.key)?;
+            if ours.contains(&key) {
+                left.push(key);
+            }
         }
     }
     if left.is_empty() {

@@ -99,7 +99,7 @@
 //!   each, a row that is alone as often as the batch. An error of another kind is halved at once, with no pause.
 //! - **A thread that gets no connection** for as long as [`Partition::patience`] says, such as for a limit of the server or of
 //!   a pool, leaves with a warning in the log while others go on. When none is left, the run is an error.
-//! - **Nothing but transactions on PostgreSQL**: no session's locks and no settings. A proxy in transaction mode may stand
+//! - **Nothing but transactions on PostgreSQL**: no session's locks, and no settings that outlast one. A proxy in transaction mode may stand
 //!   between, if prepared statements are not kept: [`Partition::statement_cache`].
 //!
 //! The locks of the partitions keep workers out of each other's way, and make "drained" mean something. They are not what
@@ -112,7 +112,8 @@
 //!   again with it; by halving, up to as often as the batch can be halved. Make them idempotent, or enqueue a job in the
 //!   transaction.
 //! - A row that is *changed* so that it becomes pending again is done again.
-//! - The key must be unique, and must not be changed by the closure. Without a primary key or a unique index of that column
+//! - The key must be unique, as its column compares it (an index on SQLite with a stricter collation than the column's does not
+//!   make it so, and is not noticed), and must not be changed by the closure. Without a primary key or a unique index of that column
 //!   alone the run is refused, [`PartitionError::NotUnique`]; [`Partition::key_is_unique`] is for views and the like, and then
 //!   nothing looks for equal keys. Integers are those of 64 bits with a sign. A pending
 //!   row whose key is NULL ends the run, [`PartitionError::NullKey`], at its start if it is there by then.

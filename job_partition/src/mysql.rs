@@ -120,10 +120,10 @@ impl PartitionBackend for Mysql {
 
     fn accepted(kind: Key) -> &'static str {
         match kind {
-            Key::Integer => "TINYINT to BIGINT, or DECIMAL with whole numbers of 64 bits",
+            Key::Integer => "TINYINT to BIGINT, YEAR, or DECIMAL with whole numbers of 64 bits",
             Key::Uuid => "BINARY(16), VARBINARY or BLOB with 16 bytes",
             Key::Text => {
-                "CHAR, VARCHAR, TEXT, or BINARY, VARBINARY and BLOB with UTF-8; on MariaDB UUID and INET6 too"
+                "CHAR, VARCHAR, TEXT, or BINARY, VARBINARY and BLOB with UTF-8; on MariaDB UUID, INET4 and INET6 too"
             }
         }
     }

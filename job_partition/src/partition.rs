@@ -212,7 +212,7 @@ impl Partition {
 
     /// Whether Diesel may keep prepared statements on the connections; it may, if not said. [`CacheSize::Disabled`] is for a
     /// proxy that gives each transaction another session, as PgBouncer does in its transaction mode. It is the one thing to say
-    /// there: nothing else stays with a session, and a kept statement that is missed is an error, never a wrong result.
+    /// there: nothing else that matters stays with a session, and a kept statement that is missed is an error, never a wrong result.
     pub fn statement_cache(mut self, size: CacheSize) -> Self {
         self.cache = size;
         self

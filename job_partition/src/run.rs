@@ -50,7 +50,7 @@ impl Partition {
                 error => PartitionError::ServerTooOld(error),
             })?;
         let plan = self.plan::<Conn<M>>(&mut conn)?;
-        let job = Shared {
+        let shared = Shared {
             partition: self,
             manager,
             sweep: Sweep::new(plan.slices.count(), self.patience, Db::<M>::ONE_LOCK),
@@ -58,8 +58,8 @@ impl Partition {
             tally: Tally::default(),
             ebb: Ebb::default(),
         };
-        let error = hand::all(&job, conn, &work).err();
-        let report = job.report(start);
+        let error = hand::all(&shared, conn, &work).err();
+        let report = shared.report(start);
         match error {
             Some(Stop::Failures) => Err(PartitionError::TooManyFailures(Box::new(report))),
             Some(Stop::Error(error)) => Err(error),

@@ -22,7 +22,7 @@ pub(crate) fn flaw(lexis: &Lexis, sql: &str) -> Option<String> {
     let text: Vec<char> = sql.chars().collect();
     let (mut at, mut open) = (0, 0_u32);
     while let Some(&char) = text.get(at) {
-        let before = at.checked_sub(1).map(|at| text[at]);
+        let before = &text[..at];
         let next = text.get(at + 1).copied();
         let rest = &text[at..];
         let length = if let Some(length) = skipped(lexis, before, rest) {
@@ -31,7 +31,7 @@ pub(crate) fn flaw(lexis: &Lexis, sql: &str) -> Option<String> {
                 None => return Some(format!("{:?} is not closed", char)),
             }
         } else {
-            let in_name = char == '$' && before.is_some_and(is_of_name);
+            let in_name = char == '$' && ends_in_name(before);
             if !in_name && (lexis.is_placeholder)(char, next) {
                 let end = rest[1..].iter().take_while(|char| is_of_name(**char)).count();
                 let found: String = rest[..=end].iter().collect();
@@ -52,12 +52,16 @@ pub(crate) fn flaw(lexis: &Lexis, sql: &str) -> Option<String> {
     (open > 0).then(|| "a ( has no )".into())
 }
 
+fn ends_in_name(text: &[char]) -> bool {
+    text.last().copied().is_some_and(is_of_name)
+}
+
 fn is_of_name(char: char) -> bool {
     char.is_alphanumeric() || char == '_'
 }
 
 /// The length of a quoted text, a name in quotes or a comment, if one begins here; `Some(None)` where it has no end.
-fn skipped(lexis: &Lexis, before: Option<char>, rest: &[char]) -> Option<Option<usize>> {
+fn skipped(lexis: &Lexis, before: &[char], rest: &[char]) -> Option<Option<usize>> {
     let starts = |text: &str| {
         text.chars()
             .enumerate()
@@ -65,7 +69,10 @@ fn skipped(lexis: &Lexis, before: Option<char>, rest: &[char]) -> Option<Option<
     };
     let quote = *rest.first()?;
     if lexis.quotes.contains(&quote) {
-        let is_escaping = quote == '\'' && lexis.is_nested && matches!(before, Some('e' | 'E'));
+        // E'…', but not the end of LIKE'…'.
+        let is_escaping = quote == '\''
+            && lexis.is_nested
+            && matches!(before, [name @ .., 'e' | 'E'] if !ends_in_name(name));
         let has_backslashes = is_escaping || (lexis.has_backslashes && quote != '`');
         return Some(quoted(rest, quote, has_backslashes));
     }
@@ -79,7 +86,7 @@ fn skipped(lexis: &Lexis, before: Option<char>, rest: &[char]) -> Option<Option<
     if starts("/*") {
         return Some(comment(rest, lexis.is_nested));
     }
-    if lexis.is_nested && quote == '$' && !before.is_some_and(is_of_name) {
+    if lexis.is_nested && quote == '$' && !ends_in_name(before) {
         let tag = rest[1..].iter().take_while(|char| is_of_name(**char)).count() + 2;
         if rest.get(tag - 1) == Some(&'$') && !rest[1].is_ascii_digit() {
             let ends = rest
@@ -159,6 +166,7 @@ mod tests {
                 "note = E'it\\'s $1' OR \"a$1\" = 1 OR a$1 = 1",
                 "a::text = 'x' /* a /* b */ $1 */",
                 "note = '\\' AND a = 'b'",
+                "note LIKE'a\\' AND a = 'b'",
             ],
             &["id < $1", "id=$12", "note = 'a' AND a = $2", "note = $x$ $1"],
         );

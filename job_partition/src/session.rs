@@ -25,6 +25,16 @@ where
         self.0 = None;
     }
 
+    /// The connection, opened if there is none; `None` where that fails.
+    pub(crate) fn connect_at_once(&mut self, shared: &Shared<'_, M>) -> Option<&mut Conn<M>> {
+        if self.0.is_none() {
+            self.0 = open(shared.manager, shared.partition.cache)
+                .inspect_err(|error| log::warn!("gatun partition: no connection: {error}"))
+                .ok();
+        }
+        self.0.as_mut()
+    }
+
     /// The connection, opened if there is none. While the server is away it is tried again as long as patience lasts.
     pub(crate) fn connect(&mut self, shared: &Shared<'_, M>) -> Result<Option<&mut Conn<M>>, Stop> {
         let start = Instant::now();

@@ -141,16 +141,18 @@ where
     }
 
     /// Of rows whose transaction was over too soon, those that are pending as before. The others are done or gone, which is
-    /// nothing that can be taken back: they fail at once, so that somebody looks at them.
+    /// nothing that can be taken back: they fail at once, so that somebody looks at them. `None` where the run ends meanwhile.
     fn without_committed(
         &mut self,
         keys: Vec<KeyValue>,
         error: &anyhow::Error,
-    ) -> Result<Vec<KeyValue>, Stop> {
+    ) -> Result<Option<Vec<KeyValue>>, Stop> {
         let plan = &self.shared.plan;
+        let Some(found) = self.read(|| plan.still_pending(&keys))? else {
+            return Ok(None);
+        };
         let mut pending = HashSet::new();
-        // Where the run ends meanwhile, nobody knows of any of them.
-        for row in self.read(|| plan.still_pending(&keys))?.unwrap_or_default() {
+        for row in found {
             pending.insert(plan.table.parse(&row.key).map_err(Stop::Error)?);
         }
         let (pending, committed): (Vec<_>, Vec<_>) = keys.into_iter().partition(|key| pending.contains(key));
@@ -160,7 +162,7 @@ where
                 format!("the row is pending no more, committed outside of a batch's transaction: {error:#}"),
             )?;
         }
-        Ok(pending)
+        Ok(Some(pending))
     }
 
     /// Tries a batch until it is committed, or has failed by a fault of its own.
@@ -175,7 +177,8 @@ where
         let lock = shared.plan.lock(part);
         let mut pause = FIRST_PAUSE;
         for tries in 1.. {
-            let Some(conn) = self.session.connect(shared)? else {
+            // Who must wait for a connection waits without a partition, which others may go on with.
+            let Some(conn) = self.session.connect_at_once(shared) else {
                 return Ok(Settled::Ended);
             };
             let attempted = attempt(shared, conn, self.work, &lock, span, limit);
@@ -214,7 +217,16 @@ where
                     keys,
                     error,
                     left: Left::Writes,
-                } => return Ok(Settled::Failed(self.without_committed(keys, &error)?, error)),
+                } => {
+                    let keys = self.without_committed(keys, &error)?;
+                    return Ok(keys.map_or(Settled::Ended, |keys| Settled::Failed(keys, error)));
+                }
+                // Somebody has locked the table, say, and the session's own limit on waiting is short: as busy as a partition
+                // that somebody else has, and patience decides.
+                Trouble::Statement(error) if fault == Fault::Contended && tries > ATTEMPTS => {
+                    log::warn!("gatun partition: {error}; leaving the partition for a while");
+                    return Ok(Settled::Busy);
+                }
                 Trouble::Statement(error) if fault == Fault::Other || tries > ATTEMPTS => {
                     return Err(Stop::Error(error.into()));
                 }

@@ -33,6 +33,12 @@ mod postgres {
          CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON items DEFERRABLE INITIALLY DEFERRED
            FOR EACH ROW EXECUTE FUNCTION refuse()",
     );
+    /// How a session is given little patience, how a table is locked, and how many wait to do so; where a second is not the least.
+    const LOCKED_TABLE: Option<(&str, &str, &str)> = Some((
+        "SET lock_timeout = 1",
+        "LOCK TABLE items IN EXCLUSIVE MODE",
+        "SELECT count(*) FROM pg_locks WHERE mode = 'ExclusiveLock' AND relation = 'items'::regclass AND NOT granted",
+    ));
     const SHORT_IDLE: Option<(&str, Duration)> = Some((
         "SET LOCAL idle_in_transaction_session_timeout = 50",
         Duration::from_millis(250),
@@ -74,6 +80,7 @@ mod mysql {
     const MANY: u16 = 3_000;
     const PLACEHOLDER: &str = "?";
     const REFUSE_AT_COMMIT: Option<&str> = None;
+    const LOCKED_TABLE: Option<(&str, &str, &str)> = None;
     const SHORT_IDLE: Option<(&str, Duration)> =
         Some(("SET SESSION wait_timeout = 1", Duration::from_millis(1500)));
     const SESSION: &str = "SELECT CAST(CONNECTION_ID() AS signed) AS number";
@@ -112,6 +119,7 @@ mod sqlite {
     const MANY: u16 = 33_000; // binds are 32,766 at most
     const PLACEHOLDER: &str = "?1";
     const REFUSE_AT_COMMIT: Option<&str> = None;
+    const LOCKED_TABLE: Option<(&str, &str, &str)> = None;
     const SHORT_IDLE: Option<(&str, Duration)> = None;
     const SESSION: &str = "SELECT 0 AS number";
 

@@ -7,7 +7,7 @@ use crate::successes::{Success, Successes};
 use crate::team::Team;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use diesel::r2d2::R2D2Connection;
-use job_core::{JobConnection, JobError, JsonText, Outcome, Status, Ticket, release_all};
+use job_core::{Database, Fault, JobConnection, JobError, JsonText, Outcome, Status, Ticket, release_all};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -33,8 +33,7 @@ const REFUSALS: u32 = 4;
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Records outcomes until every performer has ended, or until there are none while the worker ends without some of them. It
-/// flushes at once what has gathered while it recorded the last ones.
-/// What is held up by somebody's lock goes to `held`.
+/// flushes at once what has gathered while it recorded the last ones. What is held up by somebody's lock goes to `held`.
 pub(crate) fn record_all<C, X>(team: &Team<C, X>, done: &Receiver<Done>, held: &Sender<Held>)
 where
     C: JobConnection + R2D2Connection + 'static,
@@ -122,21 +121,22 @@ fn record_successes<C, S>(
                     hands.put_down(job.ticket().job_id, job.ticket().attempts);
                 }
             }
-            Some(Err(error)) if is_held::<C>(&error) => {
+            Some(Err(error)) => {
+                let is_held = is_held::<C>(&error);
+                if !is_held {
+                    // One of them may be the cause: each gets its own try.
+                    log::error!("gatun completer: {error}; recording one by one");
+                }
                 for (job, kind) in batch.iter().zip(batch_kinds) {
-                    // Its receiver ends after the sender.
-                    let _ = held.send(Held {
+                    let one = Held {
                         ticket: job.ticket().clone(),
                         kind: kind.clone(),
                         outcome: job.outcome(),
-                    });
-                }
-            }
-            Some(Err(error)) => {
-                // One of them may be the cause: each gets its own try.
-                log::error!("gatun completer: {error}; recording one by one");
-                for (job, kind) in batch.iter().zip(batch_kinds) {
-                    record_one(session, job.ticket(), kind, &job.outcome(), hands, tally);
+                    };
+                    if is_held || matches!(one.record(session, hands, tally), Tried::Held) {
+                        // Its receiver ends after the sender.
+                        let _ = held.send(one);
+                    }
                 }
             }
             // The worker must stop now; the jobs are left to rescue.
@@ -168,7 +168,10 @@ pub(crate) fn record_one<C>(
             // Others have seen to the job.
             Err(JobError::Lost(_)) => Ok(None),
             Err(error) => {
-                refusals += 1;
+                // A database that is away, or a lock, says nothing of the outcome.
+                if matches!(&error, JobError::Database(error) if C::Db::fault(error) == Fault::Other) {
+                    refusals += 1;
+                }
                 Err(error)
             }
             Ok(status) => Ok(Some(status)),

@@ -102,7 +102,8 @@ where
                 let mut conn = pool.get().map_err(no_connection)?;
                 work(&mut *conn);
                 if !pooler {
-                    // The next job must not work in it, and lose what it did.
+                    // The next job must not work in it, and lose what it did. (Behind a pooler the question may meet another
+                    // session of the server than the one that it asks about.)
                     <C::Db as Database>::end_forgotten_transaction(&mut *conn);
                 }
             }

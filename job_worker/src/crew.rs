@@ -45,6 +45,8 @@ where
     let crew = start(team, row, until_idle).inspect_err(|_| {
         team.stop.raise_to(Level::Now);
         team.end.raise_to(Level::Now);
+        // The fetcher, which does it otherwise, may not have been started.
+        team.waiting.close();
     })?;
     while !team.stop.wait_for(Level::Stopping, Duration::from_secs(3600)) {}
     let deadline = Instant::now() + team.options.grace;
@@ -124,13 +126,7 @@ where
             held::record_held(team, &held_out);
         })?,
     ];
-    // For async jobs only, none are needed.
-    let threads = if team.registry.kinds().is_empty() {
-        0
-    } else {
-        team.options.threads
-    };
-    let performers = (0..threads)
+    let performers = (0..team.threads())
         .map(|_| {
             let done = done_in.clone();
             spawn(team, "performer", move |team| performer::perform_all(team, &done))
@@ -147,7 +143,7 @@ where
             supply::fetch_for_futures(&shared, &done, until_idle);
         })?);
     }
-    if threads > 0 {
+    if team.threads() > 0 {
         // When it ends, the performers do, and then the completer.
         fetchers.push(spawn(team, Side::Threads.fetcher(), move |team| {
             supply::fetch_for_threads(team, &done_in, until_idle);

@@ -84,7 +84,7 @@ where
             let claims = team.accord.claims();
             quiet = fetcher.claimer.is_quiet().then_some(claims);
             if again || quiet.is_none() {
-                fetcher.bell.wait(BUSY_ELSEWHERE);
+                fetcher.bell.wait(BUSY_ELSEWHERE.min(fetcher.hold()));
             }
             continue;
         }

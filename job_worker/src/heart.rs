@@ -31,8 +31,7 @@ impl Pulse {
     }
 
     /// Whether the last beat is so young that nobody can have declared this worker dead, if all workers of the database have
-    /// the same `rescue_after`. If not, it must not claim, nor
-    /// start what it has claimed.
+    /// the same `rescue_after`. If not, it must not claim, nor start what it has claimed.
     pub(crate) fn is_trusted(&self) -> bool {
         let (instant, time) = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
         // A clock that was set back says nothing.

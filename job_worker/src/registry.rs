@@ -46,6 +46,11 @@ impl<X> Registry<X> {
         kinds
     }
 
+    /// Whether no thread is needed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kinds.is_empty()
+    }
+
     pub(crate) fn perform(
         &self,
         job: &ClaimedJob,

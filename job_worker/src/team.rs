@@ -53,8 +53,8 @@ impl<C, X> Team<C, X>
 where
     C: JobConnection + R2D2Connection + 'static,
 {
-    /// Opens a connection of the worker's own, when it is first used.
-    /// It gives up what fails when the stop has come to that level.
+    /// Opens a connection of the worker's own, when it is first used. It gives up what fails when the stop has come to that
+    /// level.
     pub(crate) fn session(&self, name: &'static str, until: Level) -> Session<C> {
         Session::new(
             name,
@@ -91,6 +91,15 @@ impl<C: R2D2Connection + 'static, X> Team<C, X> {
         }
     }
 
+    /// How many threads perform jobs; none where all jobs are async.
+    pub(crate) fn threads(&self) -> usize {
+        if self.registry.is_empty() {
+            0
+        } else {
+            self.options.threads
+        }
+    }
+
     /// Whether no future is being performed.
     pub(crate) fn has_no_futures(&self) -> bool {
         self.futures.as_ref().is_none_or(Futures::are_none)
@@ -98,7 +107,7 @@ impl<C: R2D2Connection + 'static, X> Team<C, X> {
 
     /// Whether all fetchers of a run until idle have found nothing; see [`Accord::vote`].
     pub(crate) fn are_idle(&self, side: Side, claims: u64) -> bool {
-        let is_alone = self.futures.is_none() || self.registry.kinds().is_empty();
+        let is_alone = self.futures.is_none() || self.registry.is_empty();
         self.accord.vote(side, claims, is_alone)
     }
 

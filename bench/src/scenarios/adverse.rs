@@ -33,7 +33,7 @@ pub fn measure(bench: &mut Bench) -> Result<()> {
     })?;
     let finished = place.number("SELECT count(*) FROM jobs_finished WHERE status = 3")?;
     ensure!(
-        bench.figures.latest(NAME, "backlog of 1M", "jobs") == Some(finished),
+        bench.figures.of_round(bench.round, NAME, "backlog of 1M", "jobs") == Some(finished),
         "{finished} jobs are completed"
     );
 

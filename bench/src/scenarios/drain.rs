@@ -19,11 +19,7 @@ pub fn measure(bench: &mut Bench) -> Result<()> {
     if !bench.round.is_multiple_of(2) {
         bare_loop(bench, jobs)?;
     }
-    for contender in bench.present() {
-        if let Err(error) = one(bench, contender) {
-            eprintln!("  {}: {error:#}", contender.name);
-        }
-    }
+    bench.each(one)?;
     discarding(bench, jobs)?;
     if bench.round.is_multiple_of(2) {
         bare_loop(bench, jobs)?;

@@ -33,18 +33,13 @@ pub fn measure(bench: &mut Bench) -> Result<()> {
             || rate(&bare::bulk(&place, number, batch)?),
         )?;
     }
-    for contender in bench.present() {
-        if contender.name == gatun().name {
-            continue;
-        }
-        if let Err(error) = peer(bench, contender) {
-            eprintln!("  {}: {error:#}", contender.name);
-        }
-    }
-    Ok(())
+    bench.each(peer)
 }
 
 fn peer(bench: &mut Bench, contender: &'static Contender) -> Result<()> {
+    if contender.name == gatun().name {
+        return Ok(()); // measured above
+    }
     let place = bench.server.place()?;
     contender.call(&place.url, &["setup"])?;
     let single = bench.options.size(1_000, 100).to_string();

@@ -18,12 +18,7 @@ const CALLS: &str =
 
 pub fn measure(bench: &mut Bench) -> Result<()> {
     let server = Server::start_counting()?;
-    for contender in bench.present() {
-        if let Err(error) = one(bench, &server, contender) {
-            eprintln!("  {}: {error:#}", contender.name);
-        }
-    }
-    Ok(())
+    bench.each(|bench, contender| one(bench, &server, contender))
 }
 
 fn one(bench: &mut Bench, server: &Server, contender: &'static Contender) -> Result<()> {

@@ -8,12 +8,7 @@ use std::time::Duration;
 const NAME: &str = "latency";
 
 pub fn measure(bench: &mut Bench) -> Result<()> {
-    for contender in bench.present() {
-        if let Err(error) = one(bench, contender) {
-            eprintln!("  {}: {error:#}", contender.name);
-        }
-    }
-    Ok(())
+    bench.each(one)
 }
 
 fn one(bench: &mut Bench, contender: &'static Contender) -> Result<()> {

@@ -24,7 +24,7 @@ const KEPT: &str = "SELECT pg_total_relation_size('jobs') + pg_total_relation_si
 pub fn measure(bench: &mut Bench) -> Result<()> {
     let rate = bench
         .figures
-        .latest("drain", "gatun", "jobs/s")
+        .of_round(bench.round, "drain", "gatun", "jobs/s")
         .context("no drain")?
         / 2.0;
     let seconds = (bench.options.scale * 20.0).max(3.0);

@@ -45,18 +45,13 @@ pub(crate) fn make(url: &str, rows: i64) -> Result<()> {
            id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(100) NOT NULL, sort_name VARCHAR(100), times INTEGER NOT NULL DEFAULT 0
          )",
     )?;
-    let values: Vec<String> = (0..rows)
-        .map(|number| {
-            let id = (number - rows / 2) * 3;
-            if id == 0 {
-                "(0, '')".into()
-            } else {
-                format!("({id}, 'Account Number {number}')")
-            }
-        })
-        .collect();
+    let value = |number| match (number - rows / 2) * 3 {
+        0 => "(0, '')".into(),
+        id => format!("({id}, 'Account Number {number}')"),
+    };
     conn.transaction(|conn| {
-        values.chunks(1000).try_for_each(|values| {
+        (0..rows).step_by(1000).try_for_each(|first| {
+            let values: Vec<String> = (first..rows.min(first + 1000)).map(value).collect();
             conn.batch_execute(&format!(
                 "INSERT INTO backfill_accounts (id, name) VALUES {}",
                 values.join(", ")

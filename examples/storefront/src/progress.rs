@@ -5,10 +5,10 @@ use serde::Serialize;
 #[derive(Clone, Debug)]
 pub(crate) enum Progress {
     Waiting,
-    Retrying { attempts: i32, error: String },
+    Retrying { attempts: i32 },
     Authorised { code: String },
     Declined { reason: String },
-    Failed { reason: String },
+    Failed,
 }
 
 /// What the order's page and its script are told.
@@ -25,20 +25,15 @@ impl Progress {
         // Finished jobs are pruned after some days: a failed one is known by the order that has no payment.
         let job = match job {
             Some(Err(JobError::NotFound(_))) | None => {
-                return Ok(Progress::Failed {
-                    reason: "the payment was given up".into(),
-                });
+                return Ok(Progress::Failed);
             }
             Some(found) => found?,
         };
-        let error = job.last_error().map(str::to_owned);
-        Ok(match (job.status(), error) {
-            (Status::Failed | Status::Cancelled, error) => Progress::Failed {
-                reason: error.unwrap_or_default(),
-            },
-            (_, Some(error)) => Progress::Retrying {
+        // Why it failed is in `last_error()`, which is for the shop's people and not for its customers.
+        Ok(match (job.status(), job.last_error()) {
+            (Status::Failed | Status::Cancelled, _) => Progress::Failed,
+            (_, Some(_)) => Progress::Retrying {
                 attempts: job.attempts(),
-                error,
             },
             (_, None) => Progress::Waiting,
         })
@@ -53,10 +48,10 @@ impl Report {
                 false,
                 "We are asking your bank. This takes a moment.".into(),
             ),
-            Progress::Retrying { attempts, error } => (
+            Progress::Retrying { attempts } => (
                 "retrying",
                 false,
-                format!("Still trying (attempts so far: {attempts}). The last failure: {error}."),
+                format!("We could not reach your bank, and are still trying (attempts so far: {attempts})."),
             ),
             Progress::Authorised { code } => (
                 "authorised",
@@ -64,10 +59,10 @@ impl Report {
                 format!("Paid. The authorisation code is {code}."),
             ),
             Progress::Declined { reason } => ("declined", true, format!("Your card was declined: {reason}.")),
-            Progress::Failed { reason } => (
+            Progress::Failed => (
                 "failed",
                 true,
-                format!("The payment could not be made: {reason}."),
+                "The payment could not be completed. Please get in touch with us.".into(),
             ),
         };
         Report {

@@ -2,7 +2,7 @@ use crate::backend::{Ending, JobBackend};
 use crate::outcome::{Outcome, When};
 use crate::{JobConnection, JobError, Status, again, limits};
 use chrono::{DateTime, Utc};
-use job_db::{Database, Fault, JsonText};
+use job_db::{Database, Fault, JsonText, savepoint};
 use std::time::Duration;
 
 /// The right to record a job's outcome, which this attempt alone has: a transition matches job, worker and attempt.
@@ -35,9 +35,6 @@ impl Ticket {
     /// # Errors
     /// [`JobError::Lost`] where the job is no longer this worker's, or an error of the database.
     pub fn record<C: JobConnection>(&self, conn: &mut C, outcome: &Outcome) -> Result<Status, JobError> {
-        if let Outcome::Recorded = outcome {
-            return Ok(Status::Completed);
-        }
         let recorded = again::write_transaction(conn, |conn| self.record_inside(conn, outcome));
         if let (Err(JobError::Database(error)), Outcome::Completed(Some(result))) = (&recorded, outcome)
             && C::Db::fault(error) == Fault::Other
@@ -64,7 +61,7 @@ impl Ticket {
         outcome: &Outcome,
     ) -> Result<Status, JobError> {
         again::write_transaction(conn, |conn| {
-            match conn.transaction(|conn| self.record_inside(conn, outcome)) {
+            match savepoint(conn, |conn| self.record_inside(conn, outcome)) {
                 Err(JobError::Database(error)) if C::Db::fault(&error) == Fault::Other => {
                     let reason = format!("its outcome could not be recorded: {error}");
                     self.record_inside(conn, &Outcome::FailedForGood(reason))
@@ -80,6 +77,9 @@ impl Ticket {
         conn: &mut C,
         outcome: &Outcome,
     ) -> Result<Status, JobError> {
+        if let Outcome::Recorded = outcome {
+            return Ok(Status::Completed);
+        }
         if C::Db::delete_processing(conn, self)? == 0 {
             return Err(JobError::Lost(self.job_id));
         }

@@ -67,9 +67,7 @@ verb! {
 
 verb! {
     pub(crate) fn retry<C: JobConnection>(conn: &mut C, id: i64) -> Result<(), JobError> {
-        wait!(change(conn, id, Wish::Retry))?;
-        wait!(wake(conn));
-        Ok(())
+        wait!(change(conn, id, Wish::Retry))
     }
 }
 
@@ -156,6 +154,8 @@ verb! {
         }
         // All attempts so far are forgiven; their numbers go on, for the history and the fence.
         wait!(C::Db::insert_new(conn, job.id, job.state.attempts, job.state.attempts))?;
+        // Here and not afterwards: a notification that failed in the caller's transaction would end it.
+        wait!(wake(conn))?;
         Ok(())
     }
 }

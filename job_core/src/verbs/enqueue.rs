@@ -21,14 +21,8 @@ verb! {
         let keyed = row.unique_key.is_some();
         let rows = [row];
         for _ in 0..KEY_TRIES {
-            let job = if keyed {
-                // Together, since the look at the job that holds the key may end the caller's transaction, too.
-                wait!(together(conn, true, &InsertAndLook(&rows)))?
-            } else {
-                let id = wait!(all(conn, &rows))?[0];
-                wait!(latest(conn, id)).map_err(Error::from)?
-            };
-            if let Some(job) = job {
+            // Together: once committed, a job may be performed and gone before it is looked at.
+            if let Some(job) = wait!(together(conn, keyed, &InsertAndLook(&rows)))? {
                 return Ok(job);
             }
             // The job that held the key has ended and is gone, so the key is free again.

@@ -1,8 +1,40 @@
 use super::Db;
 use super::support::{Echo, Mail, any, echo};
 use chrono::TimeDelta;
+use diesel::RunQueryDsl;
+use diesel::connection::{Connection, InstrumentationEvent, SimpleConnection};
 use job_core::{Job, Perform, Status, now};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+
+/// Such as by a worker, where its kind has `DISCARD_COMPLETED`.
+#[test]
+fn a_timed_job_that_is_gone_before_anybody_looks_is_not_enqueued_twice() {
+    let db = Db::new();
+    let (conn, mut other) = (&mut db.connect(), db.connect());
+    // The first is understood by MySQL alone, the second one by SQLite.
+    for do_not_wait in ["SET innodb_lock_wait_timeout = 1", "PRAGMA busy_timeout = 0"] {
+        let _ = other.batch_execute(do_not_wait);
+    }
+    let gone = Arc::new(AtomicUsize::new(0));
+    let gone_too = gone.clone();
+    conn.set_instrumentation(move |event: InstrumentationEvent<'_>| {
+        if let InstrumentationEvent::StartQuery { query, .. } = event
+            && query.to_string().contains("FROM jobs j")
+        {
+            let deleted = diesel::sql_query("DELETE FROM jobs_new").execute(&mut other);
+            gone_too.fetch_add(deleted.unwrap_or(0), Ordering::Relaxed);
+            let _ = other.batch_execute("DELETE FROM jobs");
+        }
+    });
+    let job = any().run_in(Duration::ZERO).enqueue(conn).unwrap();
+    assert_eq!(gone.load(Ordering::Relaxed), 0);
+    assert_eq!(
+        Job::find(&mut db.connect(), job.id).unwrap().status(),
+        Status::New
+    );
+}
 
 #[test]
 fn a_job_has_the_defaults_of_its_kind() {

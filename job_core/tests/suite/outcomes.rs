@@ -2,7 +2,7 @@ use super::Db;
 use super::support::{any, claimed, register};
 use chrono::{DateTime, Utc};
 use job_core::{
-    ClaimedJob, Job, JobError, Outcome, Status, When, cancel, fail_for_good, snooze, snooze_until,
+    ClaimedJob, Job, JobError, Outcome, Status, Ticket, When, cancel, fail_for_good, snooze, snooze_until,
 };
 use serde_json::value::RawValue;
 use std::time::Duration;
@@ -243,5 +243,24 @@ fn a_result_with_a_number_that_no_float_holds_fails_for_good() {
         let error = found.last_error().unwrap();
         assert!(error.contains("a number with an exponent above 400"), "{error}");
         db.assert_invariants();
+    }
+}
+
+#[test]
+fn what_the_job_has_recorded_itself_moves_nothing() {
+    let db = Db::new();
+    let conn = &mut db.connect();
+    let worker = register(conn);
+    let job = claimed(conn, &worker, any());
+    for record in [
+        Ticket::record::<super::Conn>,
+        Ticket::record_or_fail::<super::Conn>,
+    ] {
+        assert_eq!(
+            record(&job.ticket, conn, &Outcome::Recorded).unwrap(),
+            Status::Completed
+        );
+        db.assert_invariants();
+        assert_eq!(Job::find(conn, job.id()).unwrap().status(), Status::Processing);
     }
 }

@@ -94,7 +94,13 @@ pub(crate) fn after_each_statement<T: Send>(
         match result {
             Some(Ok(())) => {}
             Some(Err(why)) => panic!("{setting}: {why} beside one that stands still after statement {last}"),
-            None => break,
+            None => {
+                assert!(
+                    last > 1 && is_done.load(Ordering::SeqCst),
+                    "{setting}: the step itself failed"
+                );
+                break;
+            }
         }
     }
 }

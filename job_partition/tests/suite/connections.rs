@@ -113,3 +113,33 @@ fn a_thread_that_loses_its_connection_at_the_last_look_leaves_the_look_to_anothe
     assert_complete(&report, 100);
     assert_each_done_once(&db, 100);
 }
+
+#[test]
+fn a_thread_that_loses_its_connection_in_a_batch_leaves_the_partition_to_the_others() {
+    if KILL.is_none() {
+        return; // SQLite has no sessions that could be cut.
+    }
+    let db = items(Key::Integer, 100);
+    let opened = Arc::new(AtomicUsize::new(0));
+    let openings = opened.clone();
+    let two_at_most = move |_: &mut Conn| match openings.fetch_add(1, Ordering::SeqCst) {
+        0 | 1 => Ok(()),
+        _ => Err(Error::QueryBuilderError("too many connections".into())),
+    };
+    let is_cut = AtomicUsize::new(0);
+    let report = partition(Key::Integer)
+        .threads(2)
+        .partitions(1)
+        .batch(10)
+        .patience(Duration::from_secs(3600))
+        .run(&Prepared(db.manager(), two_at_most), |batch, conn| {
+            eventually("both have a connection", || opened.load(Ordering::SeqCst) >= 2);
+            if is_cut.fetch_add(1, Ordering::SeqCst) == 0 {
+                cut(&db, session(conn)?);
+            }
+            mark(batch, conn)
+        })
+        .unwrap();
+    assert_complete(&report, 100);
+    assert_each_done_once(&db, 100);
+}

@@ -1,7 +1,7 @@
 //! Rows that the database refuses again and again, after the closure has done them.
 
 use super::items::{Item, assert_done_at_most_once, cut, has, items, mark, partition, pending, session};
-use super::{Conn, KILL, REFUSE_AT_COMMIT, SHORT_IDLE};
+use super::{Conn, KILL, LOCKED_TABLE, REFUSE_AT_COMMIT, SHORT_IDLE};
 use diesel::connection::SimpleConnection;
 use job_partition::{Control, Failures, Key, KeyValue, Outcome, Report};
 use std::sync::Mutex;
@@ -207,4 +207,51 @@ fn a_half_of_a_batch_that_failed_by_itself_has_all_tries() {
         .unwrap();
     super::items::assert_complete(&report, 8);
     assert_eq!((report.batches, report.retries), (2, 8), "{report}");
+}
+
+#[test]
+fn a_table_that_stays_locked_is_busy_and_no_error() {
+    let Some((impatient, lock, waiting)) = LOCKED_TABLE else {
+        return;
+    };
+    let db = items(Key::Integer, 40);
+    let (begun, is_begun) = sync_channel(1);
+    let (end, is_at_end) = sync_channel::<()>(1);
+    let report = std::thread::scope(|scope| {
+        let db = &db;
+        scope.spawn(move || {
+            let conn = &mut db.connect();
+            is_begun.recv().unwrap();
+            conn.batch_execute(&format!("BEGIN; {lock}")).unwrap();
+            let _ = is_at_end.recv();
+        });
+        let report = partition(Key::Integer)
+            .partitions(1)
+            .batch(10)
+            .patience(Duration::ZERO)
+            .run(&db.manager(), |batch, conn: &mut Conn| {
+                mark(batch, conn)?;
+                conn.batch_execute(impatient)?;
+                begun.send(())?;
+                job_test::eventually("it waits for the table", || db.count(waiting) > 0);
+                Ok(())
+            });
+        drop(end);
+        report
+    });
+    let report = report.unwrap();
+    assert_eq!(
+        report.outcome,
+        Outcome::Incomplete { busy: 1, failed: 0 },
+        "{report}"
+    );
+    assert_eq!((report.rows, pending(&db)), (10, 30));
+    // Once the table is free, the next run does the rest.
+    assert!(
+        partition(Key::Integer)
+            .run(&db.manager(), mark)
+            .unwrap()
+            .is_complete()
+    );
+    assert_done_at_most_once(&db);
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 const MOST_JOBS: usize = 1_000;
 
 /// How long room may gather while there is little of it, so that claims stay large.
-pub(crate) const GATHER: Duration = Duration::from_millis(20);
+const GATHER: Duration = Duration::from_millis(20);
 
 /// How many more futures there may be. A job takes up room until its outcome is recorded; so a database that is slow to
 /// record is not flooded.

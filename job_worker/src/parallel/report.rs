@@ -2,6 +2,7 @@ use super::error::ThreadError;
 use super::outcome::{NotDone, Outcome};
 use super::summary::{Counts, End, Summary};
 use std::fmt;
+use std::io::{self, Write};
 
 /// What came of each item.
 ///
@@ -85,17 +86,20 @@ impl<R, E> Report<R, E> {
         self.outcomes.into_iter().filter_map(Result::ok).collect()
     }
 
-    /// The same; each item that is not done is printed to standard error, and each thread that did not start.
+    /// The same; each item that is not done is printed to standard error, and each thread that did not start or ended early.
     pub fn print_and_ignore(self) -> Vec<R>
     where
         E: fmt::Display,
     {
+        // Nobody may be there to read it, as behind `2>&1 | head`; the values are there all the same.
+        let mut out = io::stderr().lock();
         for error in &self.thread_errors {
-            eprintln!("a thread: {error}");
+            let _ = writeln!(out, "a thread: {error}");
         }
         for (index, why) in self.failures() {
-            eprintln!("item {index} {why:#}");
+            let _ = writeln!(out, "item {index} {why:#}");
         }
+        drop(out);
         self.ignore_failures()
     }
 }

@@ -57,7 +57,7 @@ where
         for kind in self.kinds() {
             job_core::limits::check_name("kind", &kind)?;
         }
-        if options.threads == 0 && !self.registry.kinds().is_empty() {
+        if options.threads == 0 && !self.registry.is_empty() {
             return Err(WorkerError::NoThreads);
         }
         if options.rescue_after < options.heartbeat.saturating_mul(3) {
@@ -82,7 +82,7 @@ where
             stop,
         } = self;
         let pool_size = match options.pool_size {
-            0 if registry.kinds().is_empty() => POOL_FOR_FUTURES,
+            0 if registry.is_empty() => POOL_FOR_FUTURES,
             0 => u32::try_from(options.threads).unwrap_or(u32::MAX),
             size => size,
         };
@@ -98,16 +98,6 @@ where
             Ok(WorkerRow::register(conn, &options.queues, &kinds)?)
         })?;
         drop(session);
-        let threads = if registry.kinds().is_empty() {
-            0
-        } else {
-            options.threads
-        };
-        log::info!(
-            "gatun: worker {} starts: {threads} threads, queues {:?}, kinds {kinds:?}",
-            row.id,
-            options.queues
-        );
         let team = Arc::new(Team {
             futures,
             pool,
@@ -130,6 +120,12 @@ where
             accord: Accord::default(),
             house_calls: bounded(1),
         });
+        log::info!(
+            "gatun: worker {} starts: {} threads, queues {:?}, kinds {kinds:?}",
+            row.id,
+            team.threads(),
+            team.options.queues
+        );
         let report = crew::work(&team, row, until_idle)?;
         log::info!("gatun: worker stopped: {report}");
         Ok(report)
