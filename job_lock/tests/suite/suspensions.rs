@@ -95,10 +95,7 @@ pub(crate) fn after_each_statement<T: Send>(
             Some(Ok(())) => {}
             Some(Err(why)) => panic!("{setting}: {why} beside one that stands still after statement {last}"),
             None => {
-                assert!(
-                    last > 1 && is_done.load(Ordering::SeqCst),
-                    "{setting}: the step itself failed"
-                );
+                assert!(last > 1, "{setting}: no statement was executed");
                 break;
             }
         }
