@@ -5,7 +5,7 @@ use crate::{clock, figures::percentile, proc};
 use anyhow::{Context, Result, bail, ensure};
 use diesel::Connection;
 use diesel::r2d2::{ConnectionManager, R2D2Connection};
-use job_core::{Job, JobConnection, Perform, migrate};
+use job_core::{Job, JobConnection, NewJob, Perform, migrate};
 use job_worker::Worker;
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
@@ -48,9 +48,19 @@ where
             migrate(&mut C::establish(url)?)?;
             json!({ "version": env!("CARGO_PKG_VERSION"), "setting": "its defaults: 8 threads, listening, history kept" })
         }
-        ["enqueue", number] => bulk::<C, _>(url, number.parse()?, 10_000, Nothing::new)?,
-        ["enqueue-gone", number] => bulk::<C, _>(url, number.parse()?, 10_000, || Gone(Nothing::new()))?,
-        ["bulk", number, batch] => bulk::<C, _>(url, number.parse()?, batch.parse()?, Nothing::new)?,
+        ["enqueue", number] => bulk::<C, _>(url, number.parse()?, 10_000, |_| Nothing::new())?,
+        ["enqueue", number, "--large"] => bulk::<C, _>(url, number.parse()?, 1_000, |_| Nothing::large())?,
+        ["enqueue", number, "--later"] => bulk::<C, _>(url, number.parse()?, 10_000, |_| {
+            NewJob::from(Nothing::new()).run_in(Duration::from_secs(86_400))
+        })?,
+        ["enqueue", number, "--queues", queues] => {
+            let queues: usize = queues.parse()?;
+            bulk::<C, _>(url, number.parse()?, 10_000, |n| {
+                NewJob::from(Nothing::new()).queue(format!("q{}", n % queues))
+            })?
+        }
+        ["enqueue-gone", number] => bulk::<C, _>(url, number.parse()?, 10_000, |_| Gone(Nothing::new()))?,
+        ["bulk", number, batch] => bulk::<C, _>(url, number.parse()?, batch.parse()?, |_| Nothing::new())?,
         ["single", number] => single::<C>(url, number.parse()?, 1)?,
         ["single", number, connections] => single::<C>(url, number.parse()?, connections.parse()?)?,
         ["drain", _, options @ ..] => {
@@ -153,15 +163,16 @@ where
     }))
 }
 
-fn bulk<C, J>(url: &str, number: usize, batch: usize, job: impl Fn() -> J) -> Result<Value>
+fn bulk<C, J>(url: &str, number: usize, batch: usize, job: impl Fn(usize) -> J) -> Result<Value>
 where
     C: JobConnection + Connection + 'static,
-    J: Perform,
+    J: Into<NewJob>,
 {
     let conn = &mut C::establish(url)?;
+    job_core::prepare_connection(conn)?;
     let began = clock::now();
     for at in (0..number).step_by(batch) {
-        Job::enqueue_all(conn, (at..number.min(at + batch)).map(|_| job()))?;
+        Job::enqueue_all(conn, (at..number.min(at + batch)).map(&job))?;
     }
     Ok(json!({ "jobs": number, "seconds": clock::seconds(began, clock::now()) }))
 }
@@ -173,6 +184,7 @@ where
 {
     rate_of_many(connections, number, || {
         let mut conn = C::establish(url)?;
+        job_core::prepare_connection(&mut conn)?;
         Ok(move || -> Result<()> {
             for _ in 0..number {
                 Nothing::new().enqueue(&mut conn)?;
@@ -223,6 +235,7 @@ where
     let stop = worker.handle();
     let working = std::thread::spawn(move || worker.stop_on_signals(false).run());
     let conn = &mut C::establish(url)?;
+    job_core::prepare_connection(conn)?;
     let mut calls = Vec::new();
     for n in 0..number {
         sleep(Duration::from_millis(fastrand::u64(30..80)));

@@ -50,6 +50,13 @@ impl Nothing {
             padding: "x".repeat(86),
         }
     }
+
+    /// With 6 KB of hexadecimal digits, which do not compress well.
+    pub fn large() -> Self {
+        Nothing {
+            padding: (0..380).map(|_| format!("{:016x}", fastrand::u64(..))).collect(),
+        }
+    }
 }
 
 impl Perform for Nothing {

@@ -18,10 +18,29 @@ use std::process::Command;
 use std::time::Duration;
 use table::Table;
 
-/// Writes all that a full run leaves behind.
+/// The scenario on the other databases, which only some builds have.
+const OTHERS: &str = "others";
+
+/// Writes all that a full run leaves behind, or what the scenarios that were measured leave of it.
 pub fn write(bench: &Bench, took: Duration) -> Result<()> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let figures = &bench.figures;
+    if let Some(page) = claims::page(figures, bench.options.rounds) {
+        let docs = folder.parent().context("the workspace")?.join("docs");
+        fs::create_dir_all(&docs)?;
+        fs::write(docs.join("claims.md"), page)?;
+    }
+    if let Some(tables) = other_databases(figures) {
+        let text = format!(
+            "# MariaDB and SQLite\n\nWritten by `bin/bench`: the medians of {} rounds at scale {}, with a quarter of the sizes of \
+             [PostgreSQL's](RESULTS.md), on the same machine.\n\n{tables}",
+            bench.options.rounds, bench.options.scale
+        );
+        fs::write(folder.join("OTHER-DATABASES.md"), text)?;
+    }
+    if figures.contenders("drain").is_empty() {
+        return Ok(());
+    }
     let machine = machine(bench)?;
     let mut text = String::from("# Results\n\nWritten by `bin/bench");
     text.push_str(if bench.options.peers { " --peers`" } else { "`" });
@@ -61,11 +80,6 @@ pub fn write(bench: &Bench, took: Duration) -> Result<()> {
         folder.join("results.json"),
         serde_json::to_string_pretty(&all)? + "\n",
     )?;
-    if let Some(page) = claims::page(figures, bench.options.rounds) {
-        let docs = folder.parent().context("the workspace")?.join("docs");
-        fs::create_dir_all(&docs)?;
-        fs::write(docs.join("claims.md"), page)?;
-    }
     Ok(())
 }
 
@@ -227,17 +241,48 @@ pub fn tables(figures: &Figures) -> String {
         ]);
     }
     section("Bad conditions", adverse);
-    section(
-        "Other databases",
-        plain(
-            figures,
-            "others",
-            &["jobs/s", "worker µs/job", "bulk 10000 jobs/s"],
-            0,
-        ),
-    );
     section("Claims", claims::table(figures));
     text
+}
+
+/// The tables of the other databases.
+pub fn other_databases(figures: &Figures) -> Option<String> {
+    let names = figures.contenders(OTHERS);
+    let databases: Vec<&str> = names
+        .iter()
+        .copied()
+        .filter(|name| !name.contains(", "))
+        .collect();
+    let of = |name: &str, metric: &str, digits| table::cell(figures.median(OTHERS, name, metric), digits);
+    let mut plain = Table::new(&[&["" as &str], databases.as_slice()].concat());
+    for (metric, digits) in [
+        ("single, 1 connections jobs/s", 0),
+        ("single, 8 connections jobs/s", 0),
+        ("bulk 100 jobs/s", 0),
+        ("bulk 1000 jobs/s", 0),
+        ("bulk 10000 jobs/s", 0),
+        ("idle to start p50 ms", 2),
+        ("idle to start p99 ms", 2),
+        ("idle worker % of a core", 2),
+    ] {
+        let cells = databases.iter().map(|name| of(name, metric, digits));
+        plain.row(std::iter::once(metric.to_owned()).chain(cells).collect());
+    }
+    const RATE: &str = "drain jobs/s";
+    let mut drains = Table::new(&["drain", "jobs", "jobs/s", "to calm", "worker µs/job", "peak MiB"]);
+    for name in names.iter().copied().filter(|name| name.contains(", ")) {
+        let database = name.split(", ").next().unwrap_or_default();
+        let calm = format!("{database}, calm");
+        drains.row(vec![
+            name.to_owned(),
+            of(name, "jobs", 0),
+            of(name, RATE, 0),
+            table::cell(figures.ratio((OTHERS, name, RATE), (OTHERS, &calm, RATE)), 2),
+            of(name, "worker µs/job", 1),
+            of(name, "peak MiB", 0),
+        ]);
+    }
+    (!databases.is_empty()).then(|| format!("{}\n{}", plain.text(), drains.text()))
 }
 
 fn contenders(figures: &Figures) -> Table {

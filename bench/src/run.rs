@@ -96,6 +96,7 @@ pub fn run(options: Options) -> Result<bool> {
         report::write(&bench, took)?;
     } else {
         print!("{}", report::tables(&bench.figures));
+        print!("{}", report::other_databases(&bench.figures).unwrap_or_default());
     }
     let met = targets::print(&bench.figures);
     println!("{:.0} s", took.as_secs_f64());

@@ -99,7 +99,7 @@ pub const SCENARIOS: &[Scenario] = &[
     #[cfg(any(feature = "mysql", feature = "sqlite"))]
     Scenario {
         name: "others",
-        about: "the drain on MariaDB and SQLite",
+        about: "enqueue, idle to start and the drain, also under bad conditions, on MariaDB and SQLite",
         needs: None,
         once: false,
         checked: false,

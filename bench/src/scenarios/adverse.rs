@@ -81,7 +81,7 @@ pub fn measure(bench: &mut Bench) -> Result<()> {
     all(bench, CALM_OF_MANY, &place, many, &[])?;
     let place = gatun_place(bench, Fill::small(many))?;
     counted(bench, NAME, PROCESSES, |_| {
-        let answer = together(&place, 8)?;
+        let answer = together(&place.url, 8)?;
         gatun().verify(&place, many)?;
         Ok(answer)
     })
@@ -107,10 +107,10 @@ fn drain(place: &Place, options: &[&str]) -> Result<Value> {
 }
 
 /// Several workers at once: from the start of the first to the end of the last.
-fn together(place: &Place, processes: usize) -> Result<Value> {
+pub fn together(url: &str, processes: usize) -> Result<Value> {
     let args = ["drain", "0"];
     let children = (0..processes)
-        .map(|_| gatun().start(&place.url, &args))
+        .map(|_| gatun().start(url, &args))
         .collect::<Result<Vec<_>>>()?;
     let answers = children
         .into_iter()
