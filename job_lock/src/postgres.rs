@@ -28,15 +28,22 @@ job_db::statement! {
 }
 
 job_db::statement! {
-    // With a look at the isolation level, which a statement of its own would set in vain for nearly all sessions.
-    //
     // Who waits, waits in the queue of an advisory lock, which lives as long as the transaction. In the row's own queue each
     // commit would wake all of them: each finds a newer version of the row and queues up at that one. It is the row that
     // excludes, also those who do not queue here. The table is a part of the lock's number, for schemas with the same names.
-    struct Take<'a> on Pg { name: &'a str => Text, owner: &'a str => Text, place: i64 => BigInt } -> (BigInt, BigInt, Bool);
+    //
+    // At another level it finds nothing: there a wait would end with a serialization failure, and the place would be lost. To
+    // set the level first would be a statement in vain for nearly all sessions.
+    struct Take<'a> on Pg { name: &'a str => Text, owner: &'a str => Text, place: i64 => BigInt } -> (BigInt, BigInt);
     "UPDATE locks SET token = token + 1, owner = " owner " || '/' || pg_backend_pid(), acquired_at = clock_timestamp(), expires_at = NULL
-     WHERE name = " name " AND " {FREE} " AND pg_advisory_xact_lock(" place " # (tableoid::bigint << 32)) IS NOT NULL
-     RETURNING token, txid_current(), current_setting('transaction_isolation') = 'read committed'"
+     WHERE name = " name " AND CASE WHEN " {FREE} " AND current_setting('transaction_isolation') = 'read committed'
+         THEN pg_advisory_xact_lock(" place " # (tableoid::bigint << 32)) IS NOT NULL ELSE false END
+     RETURNING token, txid_current()"
+}
+
+job_db::statement! {
+    struct IsReadCommitted on Pg {} -> Bool;
+    "SELECT current_setting('transaction_isolation') = 'read committed'"
 }
 
 job_db::statement! {
@@ -88,21 +95,16 @@ impl LockBackend for Pg {
         C: LoadConnection<Backend = Self>,
     {
         let place = job_db::fnv1a(name.bytes()) as i64;
-        let take = |conn: &mut C| -> QueryResult<Option<(i64, i64, bool)>> {
+        let take = |conn: &mut C| -> QueryResult<Option<(i64, i64)>> {
             Take { name, owner, place }.get_result(conn).optional()
         };
-        let mut row = take(conn);
-        let is_at_another_level = match &row {
-            Ok(Some((_, _, is_read_committed))) => !is_read_committed,
-            Ok(None) => false,
-            Err(error) => matches!(Self::clash(error), Some(Clash::Stale)),
-        };
-        if is_first && is_at_another_level {
+        let mut row = take(conn)?;
+        if row.is_none() && is_first && !is_read_committed(conn)? {
             roll_back_to(conn, 0);
             Self::begin(conn)?;
-            row = take(conn);
+            row = take(conn)?;
         }
-        Ok(row?.map(|(token, transaction, _)| Taken {
+        Ok(row.map(|(token, transaction)| Taken {
             token,
             mark: Some(transaction),
         }))
@@ -215,6 +217,13 @@ impl LockBackend for Pg {
         .iter()
         .any(|text| message.contains(text))
     }
+}
+
+fn is_read_committed<C>(conn: &mut C) -> QueryResult<bool>
+where
+    C: LoadConnection<Backend = Pg>,
+{
+    IsReadCommitted {}.get_result(conn)
 }
 
 /// Whether the question about the transaction was answered by an error: it is another one, or has failed. Else nobody knows,

@@ -1,5 +1,6 @@
 use super::on;
 use super::support::{db_with, note, notes, while_held};
+use diesel::connection::SimpleConnection;
 use job_lock::{Lock, LockError, Wait};
 use std::sync::Barrier;
 use std::sync::mpsc::channel;
@@ -198,24 +199,32 @@ fn those_who_wait_are_served_in_the_order_in_which_they_came() {
     let Some((_, waits)) = on::CANCEL.filter(|_| on::SERVES_IN_ORDER) else {
         return;
     };
-    let db = db_with(&["a"]);
-    let waiters = while_held(&db, "a", || {
-        (1..=8)
-            .map(|n| {
-                let mut conn = db.connect();
-                let waits = waits.replace("ID", &on::session_id(&mut conn).to_string());
-                let waiter =
-                    thread::spawn(move || Lock::synchronize(&mut conn, "a", |locked| note(locked.conn(), n)));
-                job_test::eventually("it waits", || db.count(&waits) > 0);
-                waiter
-            })
-            .collect::<Vec<_>>()
-    });
-    for waiter in waiters {
-        waiter.join().unwrap().unwrap();
+    for level in on::LEVELS {
+        let db = db_with(&["a"]);
+        let waiters = while_held(&db, "a", || {
+            (1..=8)
+                .map(|n| {
+                    let mut conn = db.connect();
+                    conn.batch_execute(level).unwrap();
+                    let waits = waits.replace("ID", &on::session_id(&mut conn).to_string());
+                    let waiter = thread::spawn(move || {
+                        Lock::synchronize(&mut conn, "a", |locked| note(locked.conn(), n))
+                    });
+                    job_test::eventually("it waits", || db.count(&waits) > 0);
+                    waiter
+                })
+                .collect::<Vec<_>>()
+        });
+        for waiter in waiters {
+            waiter.join().unwrap().unwrap();
+        }
+        // They lie in the table as they came.
+        assert_eq!(
+            db.bigints("SELECT n FROM notes"),
+            (1..=8).collect::<Vec<_>>(),
+            "{level}"
+        );
     }
-    // They lie in the table as they came.
-    assert_eq!(db.bigints("SELECT n FROM notes"), (1..=8).collect::<Vec<_>>());
 }
 
 /// Of two apps in two schemas of one PostgreSQL, or two databases of one MariaDB.
