@@ -133,6 +133,12 @@ pub trait JobBackend: Database {
         worker: i64,
         completions: &[&Completion],
     ) -> QueryResult<Vec<i64>>;
+    /// Hands jobs back to be claimed again, uncharged, in the order of the jobs and at most one ticket for each; gives how many were this worker's.
+    fn release<C: LoadConnection<Backend = Self>>(
+        conn: &mut C,
+        worker: i64,
+        tickets: &[&Ticket],
+    ) -> QueryResult<usize>;
     /// Deletes jobs that have completed, and all that belongs to them; otherwise as [`complete`](Self::complete).
     fn discard<C: LoadConnection<Backend = Self>>(
         conn: &mut C,

@@ -14,6 +14,7 @@ use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Integer, Text};
 use job_db::Database;
 use serde_json::json;
+use std::collections::HashSet;
 
 portable_statements!(Mysql);
 row_by_row_statements!(Mysql, "ORDER BY job_id LIMIT ", " FOR UPDATE SKIP LOCKED");
@@ -97,7 +98,7 @@ statement! {
      ON s.job_id = v.id"
 }
 statement! {
-    struct InsertDue<'a> on Mysql { rows: &'a str => Text } -> ();
+    struct ComeBack<'a> on Mysql { rows: &'a str => Text } -> ();
     "INSERT INTO jobs_new (queue, priority, job_id, kind, attempts, uncharged)
      SELECT j.queue, j.priority, j.id, j.kind, v.attempts, v.uncharged
      FROM JSON_TABLE(" rows {ROWS} "STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = v.id"
@@ -196,6 +197,33 @@ impl JobBackend for Mysql {
         Ok(recorded)
     }
 
+    fn release<C: LoadConnection<Backend = Self>>(
+        conn: &mut C,
+        worker: i64,
+        tickets: &[&Ticket],
+    ) -> QueryResult<usize> {
+        let rows_of = |tickets: &[&Ticket]| {
+            let rows = tickets
+                .iter()
+                .map(|ticket| (ticket.job_id, ticket.attempts, ticket.uncharged + 1));
+            json!(rows.collect::<Vec<_>>()).to_string()
+        };
+        let ours: HashSet<i64> = LockProcessing {
+            rows: &rows_of(tickets),
+            worker,
+        }
+        .load(conn)?
+        .into_iter()
+        .collect();
+        let is_ours = |ticket: &&&Ticket| ours.contains(&ticket.job_id);
+        let rows = &rows_of(&tickets.iter().filter(is_ours).copied().collect::<Vec<_>>());
+        if !ours.is_empty() {
+            DeleteAllProcessing { rows, worker }.execute(conn)?;
+            ComeBack { rows }.execute(conn)?;
+        }
+        Ok(ours.len())
+    }
+
     fn delete_facts<C: LoadConnection<Backend = Self>>(conn: &mut C, ids: &[i64]) -> QueryResult<()> {
         let rows = &ids_json(ids);
         DeleteFailures { rows }.execute(conn)?;
@@ -209,7 +237,7 @@ impl JobBackend for Mysql {
             if !due.is_empty() {
                 let rows = &json!(due).to_string();
                 DeleteAllScheduled { rows }.execute(conn)?;
-                InsertDue { rows }.execute(conn)?;
+                ComeBack { rows }.execute(conn)?;
             }
             Ok(due.len())
         })

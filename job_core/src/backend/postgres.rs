@@ -232,6 +232,14 @@ impl JobBackend for Pg {
         completions::complete(conn, worker, completions)
     }
 
+    fn release<C: LoadConnection<Backend = Self>>(
+        conn: &mut C,
+        worker: i64,
+        tickets: &[&Ticket],
+    ) -> QueryResult<usize> {
+        completions::release(conn, worker, tickets)
+    }
+
     fn discard<C: LoadConnection<Backend = Self>>(
         conn: &mut C,
         worker: i64,

@@ -104,6 +104,21 @@ impl JobBackend for Sqlite {
         })
     }
 
+    fn release<C: LoadConnection<Backend = Self>>(
+        conn: &mut C,
+        _worker: i64,
+        tickets: &[&Ticket],
+    ) -> QueryResult<usize> {
+        let mut released = 0;
+        for ticket in tickets {
+            if Self::delete_processing(conn, ticket)? == 1 {
+                Self::insert_new(conn, ticket.job_id, ticket.attempts, ticket.uncharged + 1)?;
+                released += 1;
+            }
+        }
+        Ok(released)
+    }
+
     fn complete<C: LoadConnection<Backend = Self>>(
         conn: &mut C,
         worker: i64,

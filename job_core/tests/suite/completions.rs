@@ -176,13 +176,22 @@ fn jobs_are_handed_back_all_at_once_and_keep_their_place() {
     let jobs: Vec<ClaimedJob> = (0..5).map(|_| claimed(conn, &worker, any())).collect();
     let last = any().enqueue(conn).unwrap().id;
     jobs[0].complete(conn, &()).unwrap();
-    let tickets: Vec<Ticket> = jobs.iter().rev().map(|job| job.ticket.clone()).collect();
+    let mut tickets: Vec<Ticket> = jobs.iter().rev().map(|job| job.ticket.clone()).collect();
+    // One that stands twice, an older one for the same job, and one that somebody else has made up.
+    tickets.push(tickets[0].clone());
+    for (attempts, worker) in [(-1, 0), (0, 1)] {
+        let mut ticket = tickets[1].clone();
+        ticket.attempts += attempts;
+        ticket.worker += worker;
+        tickets.push(ticket);
+    }
     assert_eq!(release_all(conn, &tickets).unwrap(), 4);
     assert_eq!(release_all(conn, &tickets).unwrap(), 0);
     assert_eq!(release_all(conn, &[]).unwrap(), 0);
-    let order: Vec<i64> = std::iter::from_fn(|| Job::find_new_job(conn, &worker).unwrap())
-        .map(|job| job.id())
-        .collect();
+    let again: Vec<ClaimedJob> = std::iter::from_fn(|| Job::find_new_job(conn, &worker).unwrap()).collect();
+    let numbers = |job: &ClaimedJob| (job.ticket.attempts, job.ticket.uncharged);
+    assert!(again[..4].iter().all(|job| numbers(job) == (2, 1)));
+    let order: Vec<i64> = again.iter().map(ClaimedJob::id).collect();
     let mut expected: Vec<i64> = jobs[1..].iter().map(ClaimedJob::id).collect();
     expected.push(last);
     assert_eq!(order, expected);

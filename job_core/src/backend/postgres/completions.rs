@@ -1,4 +1,4 @@
-//! How completed jobs are recorded, or discarded, on PostgreSQL.
+//! How completed jobs are recorded, or discarded, and others handed back, on PostgreSQL.
 
 use crate::claim::{Completion, Ticket};
 use diesel::connection::LoadConnection;
@@ -48,6 +48,16 @@ statement! {
      k AS (DELETE FROM unique_keys WHERE job_id = ANY (ARRAY (SELECT job_id FROM d))),
      f AS (DELETE FROM job_failures WHERE job_id = ANY (ARRAY (SELECT job_id FROM d)))
      DELETE FROM jobs WHERE id = ANY (ARRAY (SELECT job_id FROM d)) RETURNING id"
+}
+
+statement! {
+    // OFFSET 0 as in a claim.
+    struct Release<'a> on Pg { ids: &'a [i64] => Array<BigInt>, worker: i64 => BigInt, attempts: i32 => Integer } -> ();
+    "WITH d AS (DELETE FROM jobs_processing
+         WHERE job_id = ANY (" ids ") AND worker = " worker " AND attempts = " attempts " RETURNING *)
+     INSERT INTO jobs_new (queue, priority, job_id, kind, attempts, uncharged)
+     SELECT j.queue, j.priority, j.id, j.kind, d.attempts, d.uncharged + 1
+     FROM d CROSS JOIN LATERAL (SELECT * FROM jobs WHERE jobs.id = d.job_id OFFSET 0) j"
 }
 
 pub(super) fn complete<C: LoadConnection<Backend = Pg>>(
@@ -116,4 +126,23 @@ pub(super) fn discard<C: LoadConnection<Backend = Pg>>(
         discarded.extend(done);
     }
     Ok(discarded)
+}
+
+pub(super) fn release<C: LoadConnection<Backend = Pg>>(
+    conn: &mut C,
+    worker: i64,
+    tickets: &[&Ticket],
+) -> QueryResult<usize> {
+    let mut order = tickets.to_vec();
+    order.sort_by_key(|ticket| (ticket.attempts, ticket.job_id));
+    let mut released = 0;
+    for group in order.chunk_by(|a, b| a.attempts == b.attempts) {
+        let release = Release {
+            ids: &group.iter().map(|ticket| ticket.job_id).collect::<Vec<_>>(),
+            worker,
+            attempts: group[0].attempts,
+        };
+        released += release.execute(conn)?;
+    }
+    Ok(released)
 }
