@@ -35,9 +35,14 @@ impl Target {
             Bound::AtLeast(bound) => format!("≥ {bound}"),
             Bound::AtMost(bound) => format!("≤ {bound}"),
         };
-        let figure = self
-            .figure
-            .map_or("–".to_owned(), |figure| format!("{figure:.2}"));
+        let digits = |figure| {
+            let (Bound::AtLeast(edge) | Bound::AtMost(edge)) = self.bound;
+            let rounded = format!("{figure:.2}");
+            // A figure that is missed by little must not look as if it were not.
+            let hides = self.met() == Some(false) && rounded == format!("{edge:.2}");
+            if hides { format!("{figure:.3}") } else { rounded }
+        };
+        let figure = self.figure.map_or("–".to_owned(), digits);
         let met = match self.met() {
             None => "not measured in this run",
             Some(true) => "met",

@@ -139,9 +139,16 @@ pub enum PartitionError {
         "the database refused a statement of the run: {0}. What was committed stays done, and a run that is started again \
          goes on from there; if it speaks of SQL, look at pending() and columns()"
     )]
-    Database(#[from] diesel::result::Error),
+    Database(diesel::result::Error),
 
     /// The operating system gave no thread.
     #[error("no thread could be started: {0}")]
     Thread(#[from] std::io::Error),
+}
+
+// Not as a source: its text is in the message, and anyhow would show it twice.
+impl From<diesel::result::Error> for PartitionError {
+    fn from(error: diesel::result::Error) -> Self {
+        PartitionError::Database(error)
+    }
 }
