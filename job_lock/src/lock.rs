@@ -121,7 +121,8 @@ impl Lock {
         LockOptions::new(vec![name])
     }
 
-    /// Several locks to be taken with options, for one transaction.
+    /// Several locks to be taken with options, for one transaction. On PostgreSQL each takes a place in the server's table of locks,
+    /// which is for all sessions and has some ten thousands (`max_locks_per_transaction` × `max_connections`).
     pub fn on_all<'a>(names: impl IntoIterator<Item = &'a str>) -> LockOptions<'a> {
         LockOptions::new(names.into_iter().collect())
     }

@@ -35,6 +35,7 @@ const NEITHER_INTEGER_NOR_UUID: &[&str] = &[
     "bytea",
     "date",
     "boolean",
+    "oid",
 ];
 const NUMBERS: &[&str] = &[
     "smallint",

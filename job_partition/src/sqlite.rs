@@ -114,11 +114,11 @@ impl PartitionBackend for Sqlite {
         // The key of a rowid table has no index of its own.
         let sql = |schema: &str| {
             format!(
-                "SELECT count(*) AS all_columns, coalesce(sum(name = ?1), 0) AS keys,
-                   coalesce(sum(pk > 0) = 1 AND max(pk > 0 AND name = ?1), 0)
+                "SELECT count(*) AS all_columns, coalesce(sum(name = ?1 COLLATE NOCASE), 0) AS keys,
+                   coalesce(sum(pk > 0) = 1 AND max(pk > 0 AND name = ?1 COLLATE NOCASE), 0)
                    OR EXISTS (SELECT 1 FROM pragma_index_list(?2{schema}) l
                               WHERE l.\"unique\" AND NOT l.partial
-                                AND (SELECT count(*) = 1 AND max(i.name = ?1) FROM pragma_index_info(l.name{schema}) i))
+                                AND (SELECT count(*) = 1 AND max(i.name = ?1 COLLATE NOCASE) FROM pragma_index_info(l.name{schema}) i))
                    AS is_unique
                  FROM pragma_table_info(?2{schema})"
             )

@@ -82,11 +82,7 @@ where
         record_successes(&mut session, &completions, held, hands, tally);
         record_successes(&mut session, &discards, held, hands, tally);
         let scheduled = !others.is_empty();
-        for one in others {
-            if let Tried::Held = one.record(&mut session, hands, tally) {
-                let _ = held.send(one);
-            }
-        }
+        record_each(&mut session, others, held, hands, tally);
         if scheduled {
             team.call_housekeeper();
         }
@@ -127,20 +123,39 @@ fn record_successes<C, S>(
                     // One of them may be the cause: each gets its own try.
                     log::error!("gatun completer: {error}; recording one by one");
                 }
-                for (job, kind) in batch.iter().zip(batch_kinds) {
-                    let one = Held {
-                        ticket: job.ticket().clone(),
-                        kind: kind.clone(),
-                        outcome: job.outcome(),
-                    };
-                    if is_held || matches!(one.record(session, hands, tally), Tried::Held) {
-                        // Its receiver ends after the sender.
-                        let _ = held.send(one);
-                    }
+                let all = batch.iter().zip(batch_kinds).map(|(job, kind)| Held {
+                    ticket: job.ticket().clone(),
+                    kind: kind.clone(),
+                    outcome: job.outcome(),
+                });
+                if is_held {
+                    // Its receiver ends after the sender.
+                    all.for_each(|one| drop(held.send(one)));
+                } else {
+                    record_each(session, all, held, hands, tally);
                 }
             }
             // The worker must stop now; the jobs are left to rescue.
             None => return,
+        }
+    }
+}
+
+/// Records outcomes one by one. After the first that somebody holds up, they are all put aside: there may be more of that sort.
+fn record_each<C>(
+    session: &mut Session<C>,
+    outcomes: impl IntoIterator<Item = Held>,
+    held: &Sender<Held>,
+    hands: &Hands,
+    tally: &Tally,
+) where
+    C: JobConnection + R2D2Connection + 'static,
+{
+    let mut is_held_up = false;
+    for one in outcomes {
+        is_held_up = is_held_up || matches!(one.record(session, hands, tally), Tried::Held);
+        if is_held_up {
+            let _ = held.send(one);
         }
     }
 }

@@ -13,8 +13,8 @@ use job_core::{Database, Fault, JobConnection, JobError, Outcome, Ticket};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How long an outcome may wait for a lock before it is put aside.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a statement may wait for a lock. A verb is tried some times before its outcome is put aside, after about a second.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(250);
 
 /// How long to wait before all that is held is tried again.
 const PAUSE: Duration = Duration::from_millis(250);

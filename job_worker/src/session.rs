@@ -164,10 +164,9 @@ where
         &mut self,
         work: impl FnMut(&mut C) -> Result<T, JobError>,
     ) -> Option<Result<T, JobError>> {
-        let mut tries = 0;
+        // The verbs themselves have tried again already.
         self.run_while(work, |fault| {
-            tries += u32::from(fault == Fault::Contended);
-            tries < 2 || !<C::Db as Database>::LIMITS_LOCK_WAITS
+            fault != Fault::Contended || !<C::Db as Database>::LIMITS_LOCK_WAITS
         })
     }
 

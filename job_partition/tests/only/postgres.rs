@@ -156,6 +156,14 @@ fn a_key_of_another_kind_is_known_by_its_type() {
     }
 }
 
+#[test]
+fn an_oid_is_no_integer() {
+    let db = items(Key::Integer, 0);
+    db.execute("ALTER TABLE items ALTER id TYPE oid");
+    let error = partition(Key::Integer).run(&db.manager(), mark).unwrap_err();
+    assert!(matches!(&error, PartitionError::WrongKey { .. }), "{error}");
+}
+
 /// Keys that a connection reads with a loss are equal, and greater than what they are read as.
 #[test]
 fn keys_that_lead_in_a_circle_are_an_error_and_not_a_loop() {

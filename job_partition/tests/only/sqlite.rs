@@ -16,6 +16,16 @@ fn assert_class(error: &PartitionError, class: &str) {
     assert!(error.to_string().contains(&said), "{error}");
 }
 
+#[test]
+fn the_keys_name_may_be_written_otherwise() {
+    let db = items(Key::Integer, 20);
+    let report = partition(Key::Integer)
+        .key("ID", Key::Integer)
+        .run(&db.manager(), mark)
+        .unwrap();
+    assert_complete(&report, 20);
+}
+
 /// Values of different classes are compared by their class alone, whatever they are read as.
 #[test]
 fn a_key_of_another_class_is_refused() {
