@@ -33,7 +33,7 @@ const REFUSALS: u32 = 4;
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Records outcomes until every performer has ended, or until there are none while the worker ends without some of them. It
-/// flushes at once what has gathered while it recorded the last ones. What is held up by somebody's lock goes to `held`.
+/// flushes at once what has gathered while it recorded the last ones. What is held up by somebody's lock, or refused, goes to `held`.
 pub(crate) fn record_all<C, X>(team: &Team<C, X>, done: &Receiver<Done>, held: &Sender<Held>)
 where
     C: JobConnection + R2D2Connection + 'static,
@@ -141,7 +141,8 @@ fn record_successes<C, S>(
     }
 }
 
-/// Records outcomes one by one. After the first that somebody holds up, they are all put aside: there may be more of that sort.
+/// Records outcomes one by one, and puts aside what is refused; after the first that somebody holds up, all that follow: there
+/// may be more of that sort.
 fn record_each<C>(
     session: &mut Session<C>,
     outcomes: impl IntoIterator<Item = Held>,
@@ -153,8 +154,13 @@ fn record_each<C>(
 {
     let mut is_held_up = false;
     for one in outcomes {
-        is_held_up = is_held_up || matches!(one.record(session, hands, tally), Tried::Held);
-        if is_held_up {
+        let tried = if is_held_up {
+            Tried::Held
+        } else {
+            one.record(session, hands, tally)
+        };
+        is_held_up = tried == Tried::Held;
+        if matches!(tried, Tried::Held | Tried::Refused) {
             let _ = held.send(one);
         }
     }
@@ -162,16 +168,11 @@ fn record_each<C>(
 
 /// Records one outcome, however often it takes: a database that is read-only for a while, or full, takes it later. One that
 /// the database never takes, while it takes others, is recorded as a failure with that reason.
-pub(crate) fn record_one<C>(
-    session: &mut Session<C>,
-    ticket: &Ticket,
-    kind: &str,
-    outcome: &Outcome,
-    hands: &Hands,
-    tally: &Tally,
-) where
+pub(crate) fn record_one<C>(session: &mut Session<C>, one: &Held, hands: &Hands, tally: &Tally)
+where
     C: JobConnection + R2D2Connection + 'static,
 {
+    let (ticket, kind, outcome) = (&one.ticket, &one.kind, &one.outcome);
     let mut refusals = 0;
     let insisted = session.insist(|conn| {
         let tried = if refusals < REFUSALS {

@@ -1,5 +1,5 @@
-//! Outcomes that somebody's lock holds up: an app's transaction that has cancelled a job which is being performed, and does
-//! something slow before it commits. The others must not wait for it.
+//! Outcomes that the others must not wait for: those that somebody's lock holds up, such as an app's transaction that has
+//! cancelled a job which is being performed, and does something slow before it commits; and those that the database refuses.
 
 use crate::completer::{account, record_one};
 use crate::hands::Hands;
@@ -35,13 +35,16 @@ pub(crate) struct Held {
 pub(crate) enum Tried {
     /// It is recorded, or others had seen to the job.
     Recorded,
+    /// By somebody's lock.
     Held,
+    /// By the database, for now or for good.
+    Refused,
     /// The worker must stop now; the job is left to rescue.
     Stop,
 }
 
 impl Held {
-    /// Records it, unless somebody holds it up.
+    /// Records it, unless somebody holds it up or the database refuses it.
     pub(crate) fn record<C>(&self, session: &mut Session<C>, hands: &Hands, tally: &Tally) -> Tried
     where
         C: JobConnection + R2D2Connection + 'static,
@@ -55,7 +58,10 @@ impl Held {
             None => return Tried::Stop,
             Some(Ok(recorded)) => account(recorded, ticket, kind, outcome, hands, tally),
             Some(Err(error)) if is_held::<C>(&error) => return Tried::Held,
-            Some(Err(_)) => record_one(session, ticket, kind, outcome, hands, tally),
+            Some(Err(error)) => {
+                log::warn!("gatun completer: {error}");
+                return Tried::Refused;
+            }
         }
         Tried::Recorded
     }
@@ -90,6 +96,10 @@ where
             Tried::Held => {
                 waiting.push_back(one);
                 in_vain += 1;
+            }
+            Tried::Refused => {
+                record_one(&mut session, &one, &team.hands, &team.tally);
+                in_vain = 0;
             }
             Tried::Stop => return,
         }

@@ -2,6 +2,8 @@
 
 #[path = "read_only.rs"]
 mod read_only; // a database that is read-only for a while
+#[path = "refused.rs"]
+mod refused; // outcomes that the database never takes
 
 use super::suite::stage::{Notes, Stage, Step, await_status, start, step};
 use super::suite::transactions::not_completed_where_the_transaction_ended;
@@ -93,4 +95,13 @@ fn a_swallowed_deadlock_does_not_complete_the_job_in_that_attempt() {
         assert!(swallowed.unwrap_err().to_string().contains("Deadlock"));
         Ok(())
     });
+}
+
+#[test]
+fn an_outcome_that_is_refused_whatever_it_is_does_not_hold_up_others() {
+    refused::others_are_recorded_beside_it(
+        "CREATE TRIGGER refuse BEFORE INSERT ON jobs_finished FOR EACH ROW
+           IF NEW.job_id = ID THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'never'; END IF",
+        "DROP TRIGGER refuse",
+    );
 }

@@ -4,6 +4,8 @@
 mod held; // rows that an app has locked and does not let go
 #[path = "read_only.rs"]
 mod read_only; // a database that is read-only for a while
+#[path = "refused.rs"]
+mod refused; // outcomes that the database never takes
 
 use super::suite::stage::{Notes, Stage, Step, await_status, start, step};
 use super::suite::transactions::not_completed_where_the_transaction_ended;
@@ -297,4 +299,14 @@ fn the_password_of_a_malformed_url_is_in_no_error() {
         let shown = format!("{error} {error:?} {error:#?}");
         assert!(!shown.contains("s3cret"), "{url}: {shown}");
     }
+}
+
+#[test]
+fn an_outcome_that_is_refused_whatever_it_is_does_not_hold_up_others() {
+    refused::others_are_recorded_beside_it(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+           IF NEW.job_id = ID THEN RAISE EXCEPTION 'never'; END IF; RETURN NEW; END $$;
+         CREATE TRIGGER refuse BEFORE INSERT ON jobs_finished FOR EACH ROW EXECUTE FUNCTION refuse()",
+        "DROP TRIGGER refuse ON jobs_finished",
+    );
 }

@@ -43,7 +43,7 @@ pub(super) fn read_only_for_a_while(db: &Db, url: &str, refusal: &str, read_only
     eventually("outcomes are refused again and again", || {
         capture::lines_with(refusal)
             .iter()
-            .filter(|line| line.contains("gatun completer"))
+            .filter(|line| line.contains("completer"))
             .count()
             > 5
     });

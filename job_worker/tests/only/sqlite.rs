@@ -1,5 +1,8 @@
 //! A statement that ends the whole transaction.
 
+#[path = "refused.rs"]
+mod refused; // outcomes that the database never takes
+
 use super::Db;
 use super::suite::transactions::not_completed_where_the_transaction_ended;
 use diesel::connection::SimpleConnection;
@@ -13,4 +16,13 @@ fn a_swallowed_rollback_does_not_complete_the_job_in_that_attempt() {
         assert!(error.is_err());
         Ok(())
     });
+}
+
+#[test]
+fn an_outcome_that_is_refused_whatever_it_is_does_not_hold_up_others() {
+    refused::others_are_recorded_beside_it(
+        "CREATE TRIGGER refuse BEFORE INSERT ON jobs_finished WHEN NEW.job_id = ID
+           BEGIN SELECT RAISE(ABORT, 'never'); END",
+        "DROP TRIGGER refuse",
+    );
 }
