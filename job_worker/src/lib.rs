@@ -115,9 +115,9 @@
 //!
 //! # What a worker is made of
 //!
-//! One thread fetches, and another for async jobs; one records, and another what the database refuses, or, on
-//! PostgreSQL, somebody's lock holds up; one beats, one keeps house, one listens where the database can notify; as many as you say perform. This crate holds no
-//! SQL: what it does to the database are the verbs of `job_core`.
+//! One thread fetches, and another for async jobs; one records, and another what the database refuses, or, on PostgreSQL,
+//! somebody's lock holds up; one beats, one keeps house, one listens where the database can notify; as many as you say
+//! perform. This crate holds no SQL: what it does to the database are the verbs of `job_core`.
 
 // Without a database there is nothing to use it with. What the compiler says of the app comes first then.
 #![cfg_attr(
