@@ -7,7 +7,7 @@ use crate::successes::{Success, Successes};
 use crate::team::Team;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use diesel::r2d2::R2D2Connection;
-use job_core::{Database, Fault, JobConnection, JobError, JsonText, Outcome, Status, Ticket, release_all};
+use job_core::{JobConnection, JsonText, Outcome, Status, Ticket, release_all};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -25,9 +25,6 @@ pub(crate) enum Done {
 /// At most so many outcomes, and so many bytes of results, are recorded at once.
 const MOST_JOBS: usize = 1_000;
 const MOST_BYTES: usize = 8 << 20;
-
-/// How often an outcome is refused before its content is suspected.
-const REFUSALS: u32 = 4;
 
 /// How often to look whether the worker waits for the last outcomes.
 const LOOK: Duration = Duration::from_millis(250);
@@ -164,37 +161,6 @@ fn record_each<C>(
             let _ = held.send(one);
         }
     }
-}
-
-/// Records one outcome, however often it takes: a database that is read-only for a while, or full, takes it later. One that
-/// the database never takes, while it takes others, is recorded as a failure with that reason.
-pub(crate) fn record_one<C>(session: &mut Session<C>, one: &Held, hands: &Hands, tally: &Tally)
-where
-    C: JobConnection + R2D2Connection + 'static,
-{
-    let (ticket, kind, outcome) = (&one.ticket, &one.kind, &one.outcome);
-    let mut refusals = 0;
-    let insisted = session.insist(|conn| {
-        let tried = if refusals < REFUSALS {
-            ticket.record(conn, outcome)
-        } else {
-            ticket.record_or_fail(conn, outcome)
-        };
-        match tried {
-            // Others have seen to the job.
-            Err(JobError::Lost(_)) => Ok(None),
-            Err(error) => {
-                // A database that is away, or a lock, says nothing of the outcome.
-                if matches!(&error, JobError::Database(error) if C::Db::fault(error) == Fault::Other) {
-                    refusals += 1;
-                }
-                Err(error)
-            }
-            Ok(status) => Ok(Some(status)),
-        }
-    });
-    let Some(recorded) = insisted else { return };
-    account(recorded, ticket, kind, outcome, hands, tally);
 }
 
 /// Accounts for an outcome that was recorded, and gave this status; or that others had seen to.

@@ -1,7 +1,7 @@
 //! Outcomes that the others must not wait for: those that somebody's lock holds up, such as an app's transaction that has
 //! cancelled a job which is being performed, and does something slow before it commits; and those that the database refuses.
 
-use crate::completer::{account, record_one};
+use crate::completer::account;
 use crate::hands::Hands;
 use crate::report::Tally;
 use crate::session::Session;
@@ -15,6 +15,9 @@ use std::time::Duration;
 
 /// How long a statement may wait for a lock. A verb is tried some times before its outcome is put aside, after about a second.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(250);
+
+/// How often an outcome is refused before its content is suspected.
+const REFUSALS: u32 = 4;
 
 /// How long to wait before all that is held is tried again.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -65,6 +68,37 @@ impl Held {
         }
         Tried::Recorded
     }
+
+    /// Records one outcome, however often it takes: a database that is read-only for a while, or full, takes it later. One that
+    /// the database never takes, while it takes others, is recorded as a failure with that reason.
+    fn insist<C>(&self, session: &mut Session<C>, hands: &Hands, tally: &Tally)
+    where
+        C: JobConnection + R2D2Connection + 'static,
+    {
+        let (ticket, kind, outcome) = (&self.ticket, &self.kind, &self.outcome);
+        let mut refusals = 0;
+        let insisted = session.insist(|conn| {
+            let tried = if refusals < REFUSALS {
+                ticket.record(conn, outcome)
+            } else {
+                ticket.record_or_fail(conn, outcome)
+            };
+            match tried {
+                // Others have seen to the job.
+                Err(JobError::Lost(_)) => Ok(None),
+                Err(error) => {
+                    // A database that is away, or a lock, says nothing of the outcome.
+                    if matches!(&error, JobError::Database(error) if C::Db::fault(error) == Fault::Other) {
+                        refusals += 1;
+                    }
+                    Err(error)
+                }
+                Ok(status) => Ok(Some(status)),
+            }
+        });
+        let Some(recorded) = insisted else { return };
+        account(recorded, ticket, kind, outcome, hands, tally);
+    }
 }
 
 pub(crate) fn is_held<C: JobConnection>(error: &JobError) -> bool {
@@ -98,7 +132,7 @@ where
                 in_vain += 1;
             }
             Tried::Refused => {
-                record_one(&mut session, &one, &team.hands, &team.tally);
+                one.insist(&mut session, &team.hands, &team.tally);
                 in_vain = 0;
             }
             Tried::Stop => return,

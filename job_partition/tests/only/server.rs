@@ -1,13 +1,13 @@
 //! What takes a server: sessions that end, locks of others, deadlocks.
 
 use super::suite::items::{
-    Item, assert_complete, assert_each_done_once, cut, has, items, key, make_tables, mark, partition, session,
+    Item, assert_complete, assert_each_done_once, complete_beside_a_locked_row, cut, has, items, key,
+    make_tables, mark, partition, session,
 };
 use super::{Conn, Db};
 use diesel::connection::SimpleConnection;
 use job_partition::{Key, Outcome};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::sync_channel;
 use std::sync::{Barrier, Mutex};
 use std::time::Duration;
 
@@ -159,29 +159,7 @@ fn a_deadlock_between_two_batches_is_tried_again() {
 #[test]
 fn a_row_that_somebody_has_locked_is_passed_over_and_done_when_it_is_free() {
     let db = items(Key::Integer, 100);
-    let other = &mut db.connect();
-    other
-        .batch_execute("BEGIN; UPDATE items SET name = 'held' WHERE id = -50")
-        .unwrap();
-    let (rest_is_done, free) = sync_channel(1);
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            free.recv().unwrap();
-            other.batch_execute("COMMIT").unwrap();
-        });
-        let sum = AtomicUsize::new(0);
-        let report = partition(Key::Integer)
-            .partitions(3)
-            .run(&db.manager(), |batch, conn| {
-                mark(batch, conn)?;
-                if sum.fetch_add(batch.len(), Ordering::SeqCst) + batch.len() == 99 {
-                    rest_is_done.send(()).unwrap();
-                }
-                Ok(())
-            })
-            .unwrap();
-        assert_complete(&report, 100);
-    });
+    complete_beside_a_locked_row(&db, -50, &partition(Key::Integer).partitions(3), 99);
     assert_each_done_once(&db, 100);
 }
 

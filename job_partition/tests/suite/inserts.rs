@@ -5,7 +5,7 @@ use super::items::{
 };
 use super::{Conn, Db, uuid};
 use diesel::connection::SimpleConnection;
-use job_partition::{Key, Outcome};
+use job_partition::{Key, Outcome, Pause};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -31,6 +31,19 @@ fn late_keys(kind: Key, number: u64) -> [String; 3] {
     }
 }
 
+/// A throttle that never holds up. It is asked between batches, when nobody holds anything, and lets others do something then:
+/// in every third place, up to the twelfth, with the place's number.
+fn four_times(others: impl Fn(u64)) -> impl Fn() -> Option<Pause> {
+    let calls = AtomicUsize::new(0);
+    move || {
+        let number = calls.fetch_add(1, Ordering::SeqCst);
+        if number % 3 == 1 && number < 12 {
+            others(number as u64);
+        }
+        None
+    }
+}
+
 #[test]
 fn rows_that_others_insert_below_among_and_above_are_done_by_the_same_run() {
     for (cover, kind) in ALL {
@@ -38,15 +51,8 @@ fn rows_that_others_insert_below_among_and_above_are_done_by_the_same_run() {
         // With gaps, and in every part of the table.
         let spread = |number: u64| if kind == Key::Integer { number * 7 } else { number };
         insert(&db, (0..120).map(|number| key(kind, spread(number) + 2)));
-        let (at, calls) = (Arc::clone(&db), AtomicUsize::new(0));
-        // The throttle is asked between batches, when nobody holds anything.
-        let others = move || {
-            let number = calls.fetch_add(1, Ordering::SeqCst);
-            if number % 3 == 1 && number < 12 {
-                insert(&at, late_keys(kind, number as u64));
-            }
-            None
-        };
+        let at = Arc::clone(&db);
+        let others = four_times(move |number| insert(&at, late_keys(kind, number)));
         let report = partition(kind)
             .cover(cover)
             .partitions(5)
@@ -80,20 +86,16 @@ fn take(batch: &[Item], conn: &mut Conn) -> anyhow::Result<()> {
 fn of_a_queue_each_row_that_nobody_takes_away_is_done_once() {
     for (cover, kind) in ALL {
         let db = Arc::new(items(kind, 200));
-        let (at, calls) = (Arc::clone(&db), AtomicUsize::new(0));
-        let others = move || {
-            let number = calls.fetch_add(1, Ordering::SeqCst);
-            if number % 3 == 1 && number < 12 {
-                insert(&at, late_keys(kind, number as u64 + 300));
-                // One that is there, and one that is not, is taken away by others.
-                at.execute(&format!(
-                    "DELETE FROM items WHERE id IN ({}, {})",
-                    key(kind, 199 - number as u64),
-                    key(kind, 900)
-                ));
-            }
-            None
-        };
+        let at = Arc::clone(&db);
+        let others = four_times(move |number| {
+            insert(&at, late_keys(kind, number + 300));
+            // One that is there, and one that is not, is taken away by others.
+            at.execute(&format!(
+                "DELETE FROM items WHERE id IN ({}, {})",
+                key(kind, 199 - number),
+                key(kind, 900)
+            ));
+        });
         let report = partition(kind)
             .cover(cover)
             .partitions(5)

@@ -7,6 +7,8 @@ use diesel::r2d2::{ConnectionManager, Error, ManageConnection};
 use diesel::sql_types::{BigInt, Text};
 use diesel::{QueryResult, QueryableByName, RunQueryDsl};
 use job_partition::{Cover, Key, Outcome, Partition, PartitionError, Report};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
 
 pub(crate) const ALL: [(Cover, Key); 6] = [
     (Cover::Range, Key::Integer),
@@ -200,4 +202,31 @@ where
             "{error}"
         );
     }
+}
+
+/// Completes a run while somebody has one row locked, who lets it go when the `rest` of them is done.
+#[track_caller]
+pub(crate) fn complete_beside_a_locked_row(db: &Db, id: i64, partition: &Partition, rest: usize) {
+    let other = &mut db.connect();
+    other
+        .batch_execute(&format!("BEGIN; UPDATE items SET name = 'held' WHERE id = {id}"))
+        .unwrap();
+    let (rest_is_done, free) = sync_channel(1);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            free.recv().unwrap();
+            other.batch_execute("COMMIT").unwrap();
+        });
+        let sum = AtomicUsize::new(0);
+        let report = partition
+            .run(&db.manager(), |batch, conn| {
+                mark(batch, conn)?;
+                if sum.fetch_add(batch.len(), Ordering::SeqCst) + batch.len() == rest {
+                    rest_is_done.send(()).unwrap();
+                }
+                Ok(())
+            })
+            .unwrap();
+        assert_complete(&report, rest as u64 + 1);
+    });
 }
